@@ -41,7 +41,7 @@ import { createSlackChannel, createSlackWebhookChannel } from '../activities/not
 import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
 import { createJudge } from '../activities/policy/judge.ts';
-import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
+import { createDiscardedReader, createEarlyReader } from '../activities/run/discarded-tail.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
@@ -150,7 +150,11 @@ export async function runSideActivities(
         prepareRun,
         modelStep,
         believesRecords: config.trust.mode === 'temporal',
-        ...(toolSide && { discoverTools: toolSide.discoverTools, callTool: toolSide.callTool }),
+        ...(toolSide && {
+          discoverTools: toolSide.discoverTools,
+          callTool: toolSide.callTool,
+          expectsCalls: createEarlyReader(client),
+        }),
       },
       client,
     ),
@@ -287,7 +291,7 @@ export async function toolSideActivities(
  * @param inner what they are made of; without `callTool` and `discoverTools` they take model steps only
  */
 function stretching(
-  inner: Pick<BeginParts, 'prepareRun' | 'discoverTools' | 'modelStep' | 'callTool' | 'believesRecords'>,
+  inner: Omit<BeginParts, 'completion' | 'cancelsCalls'>,
   { activity, connection, workflow }: Pick<Client, 'activity' | 'connection' | 'workflow'>,
 ): Pick<RunSide, 'prepareRun' | 'stretch'> {
   const soon = async (ask: () => Promise<void>): Promise<void> =>

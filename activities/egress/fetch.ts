@@ -14,7 +14,7 @@
 import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
-import { Agent, buildConnector, fetch } from 'undici';
+import { Agent, buildConnector, type Dispatcher, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { causesOf } from '../kit/network.ts';
@@ -69,7 +69,10 @@ export interface OutletOptions extends Bounds {
   readonly to: readonly string[];
   /** Gives each request a connection of its own: a server may close an idle one just as it is used. */
   readonly unshared?: boolean;
-  readonly onConnected?: () => void;
+  /** How long a connection is kept without a request, ms. Default: undici's, or what the server says. */
+  readonly idleMs?: number;
+  /** Called when a request is about to be written to a connection. Before that nothing of it has left. */
+  readonly onWriting?: () => void;
 }
 
 export interface Outlet {
@@ -109,20 +112,21 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
         throw error instanceof AddressForbidden ? egressForbidden(what, error.host, error.reason) : error;
       }
     },
-    outlet({ what, to, unshared = false, onConnected, ...bounds }) {
+    outlet({ what, to, unshared = false, idleMs, onWriting, ...bounds }) {
       const targets = new Set(to.map((url) => new URL(url).origin));
-      const dispatcher = new Agent({
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        maxHeaderSize: MAX_HEADER_BYTES,
-        // Undici's setting for unshared connections: `connection: close` is sent with each request.
-        ...(unshared ? { pipelining: 0 } : {}),
-        connect: (target, callback) =>
-          connect(target, (...outcome) => {
-            if (outcome[0] === null) onConnected?.();
-            callback(...outcome);
-          }),
-      });
+      const dispatcher = new WatchedAgent(
+        {
+          headersTimeout: 0,
+          bodyTimeout: 0,
+          maxHeaderSize: MAX_HEADER_BYTES,
+          // Undici's setting for unshared connections: `connection: close` is sent with each request.
+          ...(unshared ? { pipelining: 0 } : {}),
+          // A server may ask for less, and not for more.
+          ...(idleMs === undefined ? {} : { keepAliveTimeout: idleMs, keepAliveMaxTimeout: idleMs }),
+          connect,
+        },
+        onWriting,
+      );
       const check = (url: string): void => {
         const { origin, hostname } = URL.canParse(url) ? new URL(url) : { origin: '', hostname: 'its address' };
         const reason =
@@ -147,6 +151,28 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
       };
     },
   };
+}
+
+/** Tells when undici begins to write a request, on a new connection or on one that it has kept. */
+class WatchedAgent extends Agent {
+  readonly #onWriting: (() => void) | undefined;
+
+  constructor(options: Agent.Options, onWriting: (() => void) | undefined) {
+    super(options);
+    this.#onWriting = onWriting;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const onWriting = this.#onWriting;
+    if (onWriting === undefined) return super.dispatch(options, handler);
+    // Sound: it inherits all methods of the handler, which keeps its state in the object that they are called on.
+    const watched = Object.create(handler) as Dispatcher.DispatchHandler;
+    watched.onConnect = (abort) => {
+      onWriting();
+      handler.onConnect?.call(watched, abort);
+    };
+    return super.dispatch(options, watched);
+  }
 }
 
 function unlisted(origin: string): string {

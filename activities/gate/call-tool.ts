@@ -127,7 +127,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   if (unasked !== undefined) return unasked;
   const lost = await lostInReset(input, scheduler, mayRepeat, parts.readDiscarded);
   if (lost !== undefined) return lost;
-  const meeting = { scheduler, now, catalog, weighed, said };
+  const meeting = { scheduler, now, catalog, weighed, said, mayRepeat };
   // The list before the call counts against the same limits as the call.
   return await withinLimits(parts.limits, parts.server, input, (limited) =>
     callAsListed({ ...parts, server: limited }, checker, input, meeting),
@@ -149,13 +149,14 @@ interface Meeting {
   readonly catalog: CatalogSnapshot | undefined;
   readonly weighed: Weighed;
   readonly said: readonly AuthorizationProof[];
+  readonly mayRepeat: boolean;
 }
 
 async function callAsListed(
   parts: Underway,
   checker: ArgumentChecker,
   input: DispatchInput,
-  { scheduler, now, catalog, weighed: before, said }: Meeting,
+  { scheduler, now, catalog, weighed: before, said, mayRepeat }: Meeting,
 ): Promise<DispatchResult> {
   const { run, server } = input;
   const request = callRequest(input, said, catalog, before.leaving);
@@ -196,7 +197,7 @@ async function callAsListed(
   // A task's questions come by another way.
   const mayHold = wish.task === undefined && input.hold !== undefined;
   const people = mayHold ? peopleOf(input, parts, { scheduler, now: { tool, pinned: now.pinned } }) : undefined;
-  const meant = { ...current, request: called, task: wish.task, leaving, people };
+  const meant = { ...current, request: called, repeatable: mayRepeat, task: wish.task, leaving, people };
   return await callWithToken(parts, input, meant, catalog);
 }
 

@@ -72,6 +72,8 @@ const READY_WITHIN_MS = 90_000 - STORING_MS;
 /** The tool as its server lists it now, with the secrets that the server was shown for that, and how it is called. */
 interface Meant extends CurrentTool {
   readonly request: TokenRequest;
+  /** This worker calls the tool repeatable. */
+  readonly repeatable: boolean;
   /** Set if the call is made as a task. */
   readonly task: WantedTask | undefined;
   readonly leaving: Leaving;
@@ -143,7 +145,7 @@ function whyNone(error: unknown): string {
 async function send(
   { server, seal, pulse, began }: Underway,
   input: DispatchInput,
-  { tool, task, people }: Meant,
+  { tool, repeatable, task, people }: Meant,
   connection: ServerConnection,
   told: Told,
   authority: () => CallAuthority,
@@ -165,6 +167,7 @@ async function send(
     },
     ...sealing(input, seal, authority),
     isHandedOn: handingOn(told),
+    repeatable,
     ...defined({ task, people: people?.ask }),
     ...defined({ approvalRequestId: input.approvalRequestId, storedAnswerId: input.storedAnswerId }),
     ...(await inputOf(input, seal)),

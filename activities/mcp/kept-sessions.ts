@@ -7,7 +7,7 @@
  *    needs a token is not kept.
  * 3. It is used by one call at a time. A call that finds it in use opens another one.
  * 4. It is kept only after a call that was answered whole; any doubt ends it.
- * 5. It is kept without a connection: each call makes its own (INV-X1, `session.ts`).
+ * 5. A call that may run only once gets a new connection in it (INV-X1, `session.ts`).
  */
 import { LRUCache } from 'lru-cache';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -54,8 +54,8 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
       // A server of 2026-07-28 has no session that could be saved.
       if (isOver || key === undefined || session.learned.kind !== 'legacy' || kept.has(key)) await session.close();
       else {
+        session.wire.rest();
         kept.set(key, session);
-        await session.wire.rest();
       }
     },
     async close() {

@@ -169,6 +169,7 @@ async function attempt(
 ): Promise<CallEnding | Trace> {
   const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
+  if (call.repeatable !== true) await taken?.wire.reconnect();
   let session: Session;
   try {
     session = taken ?? (await open(connection, call, known, sending));
@@ -346,7 +347,7 @@ async function sendCall(
   let sentAt = new Date().toISOString();
   let sent: CallProgress = { phase: 'sent', sentAt };
   const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
-  // Nothing leaves before a connection stands, and a call that has not left has no time of leaving.
+  // A call that has not left has no time of leaving.
   wire.onReached(() => {
     sentAt = new Date().toISOString();
     sent = { phase: 'sent', sentAt };

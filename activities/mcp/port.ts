@@ -131,6 +131,8 @@ export interface ToolCall {
    * answer; then the server hears nothing.
    */
   readonly isHandedOn?: () => boolean;
+  /** The call may run twice, so it may leave by a connection that its server is perhaps about to close. */
+  readonly repeatable?: boolean;
   /** The call is sent as a task, if the server takes tasks. */
   readonly task?: WantedTask;
   /** For a hosted call: the id under which the provider asked for approval. */

@@ -380,20 +380,20 @@ export class SessionTransport extends StreamableHTTPClientTransport {
 
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
     const single = Array.isArray(message) ? undefined : message;
-    if (isJSONRPCRequest(single) && isAwaited(single.method)) {
+    const awaited = single === undefined ? undefined : awaitedIn(single);
+    if (single !== undefined && awaited !== undefined) {
       this.answer = undefined;
       this.asked = false;
-      const { id } = single;
-      this.#awaited = id;
+      this.#awaited = awaited;
       await super.send(single, {
         ...options,
-        onresumptiontoken: (eventId) => this.#passed(id, eventId),
+        onresumptiontoken: (eventId) => this.#passed(awaited, eventId),
         onRequestStreamEnd: () => {
           options?.onRequestStreamEnd?.();
-          this.#ended(id);
+          this.#ended(awaited);
         },
       });
-      if (!this.#streaming()) this.#ended(id);
+      if (!this.#streaming()) this.#ended(awaited);
       return;
     }
     const sending = super.send(this.#asks ? declaring(message) : message, options);
@@ -501,14 +501,19 @@ function reasonIn(data: unknown): { readonly reason?: string } {
   return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
 }
 
-function isAwaited(method: string): boolean {
-  return /^(?:tools|tasks)\//.test(method) || method === 'resources/read';
+/** Returns the id of a request whose answer is kept. The SDK writes it, and its check of a whole message is dear. */
+function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
+  if (!('method' in message) || !('id' in message)) return undefined;
+  const { method, id } = message;
+  const isAwaited = /^(?:tools|tasks)\//.test(method) || method === 'resources/read';
+  return isAwaited && (typeof id === 'string' || typeof id === 'number') ? id : undefined;
 }
 
 // The HTTP layer of one session: the facts of each exchange, Retry-After, and when another token is asked for.
 //
-// 1. A session has its own connections, and a kept one has none between two calls. A request on an idle one that the
-//    server is closing would fail after it was sent, and its outcome be unknown for no reason (INV-X1).
+// 1. A session has its own connections. A request on an idle one that the server is closing would fail after it was
+//    sent, and its outcome be unknown for no reason (INV-X1). So a call that may run only once gets a new connection in
+//    a kept session, and others use one that has just been used (docs/adr/0092).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
 // 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
 //    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
@@ -532,6 +537,8 @@ const MAX_RESPONSE_VALUES = 500_000;
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+/** A connection that is idle for less is hardly ever one that its server is closing. */
+const IDLE_MS = 1_000;
 
 /** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
@@ -556,10 +563,12 @@ export interface Exchange {
 
 export interface Wire {
   readonly fetch: FetchLike;
-  /** False only if no connection has stood since the session, or its latest rest, began: nothing can have been sent. */
+  /** False only if nothing can have been sent since the session, or its latest rest, began. */
   reached(): boolean;
-  /** Ends the connections, and forgets the facts of earlier exchanges. The next request connects anew. */
-  rest(): Promise<void>;
+  /** Forgets the facts of earlier exchanges. The next call may come by the same connection. */
+  rest(): void;
+  /** Ends the connections. The next request connects anew. */
+  reconnect(): Promise<void>;
   /** Calls `tell` once that is so, and at once if it already is. */
   onReached(tell: () => void): void;
   exchange(): Exchange;
@@ -607,7 +616,8 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       to: [server.url],
       maxBytes: MAX_RESPONSE_BYTES,
       maxValues: MAX_RESPONSE_VALUES,
-      onConnected: reach,
+      idleMs: IDLE_MS,
+      onWriting: reach,
     });
   let outlet = opened();
   return {
@@ -654,13 +664,15 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       }
     },
     reached: () => reached,
-    rest: async () => {
-      const used = outlet;
-      outlet = opened();
+    rest: () => {
       use += 1;
       exchange = {};
       callMade = false;
       reached = false;
+    },
+    reconnect: async () => {
+      const used = outlet;
+      outlet = opened();
       await used.close();
     },
     onReached: (tell) => {

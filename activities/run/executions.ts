@@ -54,6 +54,15 @@ export interface Execution {
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
 
+/** What a process has read by one client, for all that read by it. */
+const ofClients = new WeakMap<Client, Histories>();
+
+export function historiesBy(client: Client): Histories {
+  const own = ofClients.get(client) ?? new Histories(client);
+  ofClients.set(client, own);
+  return own;
+}
+
 export class Histories {
   readonly #client: Client;
   readonly #origins = new LRUCache<string, Origin>({ max: MOST_KEPT });

@@ -41,9 +41,13 @@ export interface StretchParts extends LifelineParts {
   readonly modelStep: ModelActivities['modelStep'];
   /** Absent on a worker that calls no servers: the stretch ends with each model step. */
   readonly callTool?: ToolActivities['callTool'] | undefined;
+  /** Told that the run's next calls leave by activities of their own. */
+  readonly expectsCalls?: (() => void) | undefined;
   /** False in trust mode `signed`: whoever writes to the namespace can write a record. */
   readonly believesRecords: boolean;
 }
+
+type GoOnParts = Pick<StretchParts, 'modelStep' | 'callTool' | 'expectsCalls'>;
 
 export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   return async (input) => {
@@ -59,11 +63,7 @@ export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
  * Takes model steps and makes their calls, for as long as it may.
  * @throws only if nothing was done
  */
-export async function goOn(
-  parts: Pick<StretchParts, 'modelStep' | 'callTool'>,
-  life: Lifeline,
-  input: StretchInput,
-): Promise<readonly StretchedTurn[]> {
+export async function goOn(parts: GoOnParts, life: Lifeline, input: StretchInput): Promise<readonly StretchedTurn[]> {
   return await new Attempt(parts, life, input).goOn();
 }
 
@@ -74,13 +74,13 @@ interface Position {
 }
 
 class Attempt {
-  readonly #parts: Pick<StretchParts, 'modelStep' | 'callTool'>;
+  readonly #parts: GoOnParts;
   readonly #life: Lifeline;
   readonly #input: StretchInput;
   readonly #began = Date.now();
   #turns: StretchedTurn[] = [];
 
-  constructor(parts: Pick<StretchParts, 'modelStep' | 'callTool'>, life: Lifeline, input: StretchInput) {
+  constructor(parts: GoOnParts, life: Lifeline, input: StretchInput) {
     this.#parts = parts;
     this.#life = life;
     this.#input = input;
@@ -123,7 +123,10 @@ class Attempt {
 
   /** Puts the calls of a new turn on record; false if none of them is to leave. */
   async #kept(run: Run, turn: StretchedTurn): Promise<boolean> {
-    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) return false;
+    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) {
+      if (run.calls.length > 0) this.#parts.expectsCalls?.();
+      return false;
+    }
     const turns = [...this.#turns, { ...turn, calls: toLeave(run, turn.at) }];
     const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#life.record.acknowledge(turns));
     this.#life.assertWaitedFor();

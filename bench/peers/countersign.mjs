@@ -9,7 +9,7 @@ import activity from '@temporalio/activity';
 import temporal from '@temporalio/client';
 import worker from '@temporalio/worker';
 import { CALLS, END, GATED_STEP, TEXT } from './agent.mjs';
-import { ADDRESS, DATABASES, historyOf, serverPid } from './engine.mjs';
+import { ADDRESS, DATABASES, historyOf, serverPid, until } from './engine.mjs';
 
 /** The wait for a request is no part of what is timed. */
 const ASKS_EVERY_MS = 10;
@@ -155,17 +155,5 @@ async function openRequest(handle) {
     const request = (await handle.requests()).find(({ status }) => status === 'open');
     if (request !== undefined) return request;
     await new Promise((resolve) => setTimeout(resolve, ASKS_EVERY_MS));
-  }
-}
-
-/** A server that has just started learns of new search attributes within seconds. @param {() => Promise<void>} ready */
-async function until(ready) {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await ready();
-    } catch (error) {
-      if (attempt === 60) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
   }
 }

@@ -18,3 +18,15 @@ export async function historyOf(client, workflowId) {
   const history = await client.workflow.getHandle(workflowId).fetchHistory();
   return { historyEvents: history.events?.length ?? 0, historyBytes: History.encode(history).finish().length };
 }
+
+/** A server that has just started learns of new search attributes within seconds. @param {() => Promise<void>} ready */
+export async function until(ready) {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await ready();
+    } catch (error) {
+      if (attempt === 60) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}

@@ -6,7 +6,7 @@ import activity from '@temporalio/activity';
 import client from '@temporalio/client';
 import worker from '@temporalio/worker';
 import { connectTools, modelSays } from './agent.mjs';
-import { ADDRESS, DATABASES, historyOf, serverPid } from './engine.mjs';
+import { ADDRESS, DATABASES, historyOf, serverPid, until } from './engine.mjs';
 
 /** Name and workflow of each lane. */
 const LANES = {
@@ -26,8 +26,9 @@ export async function open({ toolUrl, lane, root, versionOf }) {
   const taskQueue = `peers-${process.pid}`;
   if (lane === 'recorded') {
     // Its attributes are those of this service.
-    const { setUpNamespace } = await import(new URL('dist/workers/setup.js', root).href);
+    const { assertSetUp, setUpNamespace } = await import(new URL('dist/workers/setup.js', root).href);
     await setUpNamespace(own.connection, 'default');
+    await until(async () => await assertSetUp(own.connection, 'default'));
   }
   /** @type {Map<string, () => void>} */
   const waiting = new Map();

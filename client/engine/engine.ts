@@ -42,12 +42,18 @@ export class Engine {
   readonly deadlineMs: number;
   readonly #messageDeadlineMs: number;
   readonly #lanes = new Lanes();
+  #answeredAt = Number.NEGATIVE_INFINITY;
 
   /** @param deadlineMs of every call and message; without it, each has its own default */
   constructor(client: Client, deadlineMs?: number) {
     this.client = client;
     this.deadlineMs = deadlineMs ?? DEADLINE_MS;
     this.#messageDeadlineMs = deadlineMs ?? MESSAGE_DEADLINE_MS;
+  }
+
+  /** True if Temporal has answered within the time that a call has. */
+  get isAnswering(): boolean {
+    return Date.now() - this.#answeredAt < this.deadlineMs;
   }
 
   get namespace(): string {
@@ -161,7 +167,9 @@ export class Engine {
   /** @throws CountersignError */
   async call<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     try {
-      return await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
+      const answer = await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
+      this.#answeredAt = Date.now();
+      return answer;
     } catch (error) {
       throw troubleOf(error, about);
     }

@@ -213,6 +213,11 @@ export class PatientReader {
     this.#begunBy = Math.min(this.#end, now + engine.deadlineMs);
   }
 
+  /** Says that Temporal has answered: from now on troubles that pass last as long as the watch may. */
+  begin(): void {
+    this.#hasBegun = true;
+  }
+
   /**
    * Reads from Temporal itself, without asking a worker, until it answers.
    * @param mostMs deadline of one attempt
@@ -314,8 +319,11 @@ export async function endOfRun(engine: Engine, workflowId: string, patience: End
   // A wait as short as a call has no time for pauses, and needs no other question.
   if (deadlineMs <= callMs) return await wait();
   const reader = new PatientReader(engine, workflowId, patience);
+  let isThere = engine.isAnswering;
+  if (isThere) reader.begin();
   for (;;) {
-    await reader.poll(() => handle.describe(), callMs);
+    if (!isThere) await reader.poll(() => handle.describe(), callMs);
+    isThere = false;
     try {
       return await wait();
     } catch (error) {

@@ -1,4 +1,5 @@
 /** The calls of one run share a session of a server before 2026-07-28, and nobody else does (docs/adr/0061). */
+import { setImmediate as immediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { sessionOwner } from '../../activities/discovery/access.ts';
@@ -195,6 +196,45 @@ test('a server that went away since the last call was not sent the next one', as
   expect(await tools.call(of('run-1'), next)).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
   expect(next.beats).toEqual([{ phase: 'connecting' }]);
   server = await startRawServer({ era: 'legacy' });
+});
+
+describe('connections (docs/adr/0092)', () => {
+  test('a call that may be repeated goes by one that was just used, a call that may run only once by a new one', async () => {
+    const known = new Set<number | undefined>();
+    const isNew: boolean[] = [];
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      intercept: ({ socket: { remotePort } }, _, rpcMethod) => {
+        if (rpcMethod === 'tools/call') isNew.push(!known.has(remotePort));
+        known.add(remotePort);
+        return false;
+      },
+    });
+    for (const repeatable of [true, true, false, true, false]) {
+      await call(of('run-1'), { repeatable });
+      // Undici takes a connection back one round of the event loop after the answer.
+      await immediate();
+      await immediate();
+    }
+    expect(isNew).toEqual([false, false, true, false, true]);
+  });
+
+  test('a call is not known to be unsent because its connection was there before it (INV-X1)', async () => {
+    await call(of('run-1'), { repeatable: true });
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      onCall: ({ execute, reset }) => {
+        execute();
+        reset();
+      },
+    });
+    const next = aCall({ repeatable: true });
+    expect(await tools.call(of('run-1'), next)).toMatchObject({ kind: 'unknown' });
+    expect(next.beats).toContainEqual(expect.objectContaining({ phase: 'sent' }));
+    expect(server.executions()).toBe(2);
+  });
 });
 
 test('a later result holds no id of the session either (INV-S1)', async () => {

@@ -51,17 +51,17 @@ export class StretchBench {
 
   async run(input: StretchInput = stretchInput()): Promise<StretchRecord> {
     const { server = () => endedAs() } = this.#options;
+    const callsServers = !('server' in this.#options) || this.#options.server !== undefined;
     const stretch = coded(
       createStretch({
         modelStep: async (step) => await this.#answer(step),
         believesRecords: this.#options.believesRecords ?? true,
-        callTool:
-          'server' in this.#options && this.#options.server === undefined
-            ? undefined
-            : async (call) => {
-                this.log.push(`call ${call.callId}`);
-                return await server(call);
-              },
+        callTool: !callsServers
+          ? undefined
+          : async (call) => {
+              this.log.push(`call ${call.callId}`);
+              return await server(call);
+            },
         completion: {
           heartbeat: async (token, record) => await this.#told(token, record),
           complete: async (token, answer) => {
@@ -76,6 +76,7 @@ export class StretchBench {
             this.failed.push(await Promise.resolve(error));
           },
         },
+        expectsCalls: callsServers ? () => this.log.push('expects calls') : undefined,
         cancelsCalls: this.#options.cancelsCalls ?? (async () => await Promise.resolve(false)),
       }),
     );
