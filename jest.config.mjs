@@ -4,6 +4,10 @@ import { SUITES } from './scripts/suites.mjs';
 const shared = {
   testEnvironment: '<rootDir>/test/support/environment.config.mjs',
   extensionsToTreatAsEsm: ['.ts'],
+  moduleNameMapper: {
+    '^@temporalio/proto$': '<rootDir>/test/support/loaded-once/proto.cjs',
+    '^protobufjs/ext/protojson$': '<rootDir>/test/support/loaded-once/protojson.cjs',
+  },
   modulePathIgnorePatterns: ['<rootDir>/.build/', '<rootDir>/dist/'],
   transform: {
     '\\.ts$': [

@@ -3,7 +3,10 @@
 // Each file loads its modules anew, and with them the async contexts of Temporal's SDK. Node.js keeps a context that
 // was used once, and tells it of each promise of the process: after some files that is much of what a test costs.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { createRequire } from 'node:module';
 import { TestEnvironment } from 'jest-environment-node';
+
+const require = createRequire(import.meta.url);
 
 /** More workers at once are rare, and each thread has a hundred megabytes. */
 const MOST_KEPT = 2;
@@ -39,6 +42,14 @@ const keptThreads = {
   },
 };
 
+/** Modules without state, which test files share (`loaded-once/`, by the names in `jest.config.mjs`). */
+const loadedOnce = {
+  /** @returns {unknown} */
+  proto: () => require('@temporalio/proto'),
+  /** @returns {unknown} */
+  protojson: () => require('protobufjs/ext/protojson'),
+};
+
 /** @type {Set<AsyncLocalStorage<unknown>>} */
 const used = new Set();
 const { run, enterWith } = AsyncLocalStorage.prototype;
@@ -56,6 +67,7 @@ export default class extends TestEnvironment {
   constructor(...args) {
     super(...args);
     this.global['keptThreads'] = keptThreads;
+    this.global['loadedOnce'] = loadedOnce;
   }
 
   async teardown() {
