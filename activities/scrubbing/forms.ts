@@ -26,20 +26,20 @@ const MOST_TAKEN = 3;
 export interface Forms {
   /** Forms sought in received bytes, and in those with their escapes decoded. */
   readonly written: readonly Uint8Array[];
-  /** Forms sought in decoded bytes. */
+  /** Forms sought in decoded bytes; the very list of `written` if no secret is too short for them. */
   readonly decoded: readonly Uint8Array[];
   readonly folded: readonly Uint8Array[];
 }
 
 export function formsOf(secrets: readonly string[]): Forms {
   const known = [...new Set(secrets.flatMap((given) => [given, withoutScheme(given)]))];
-  const written = known.filter((secret) => secret.length >= SHORTEST_SECRET);
-  const decoded = known.filter((secret) => Buffer.byteLength(secret) >= SHORTEST_DECODED);
-  return {
-    written: written.flatMap(writtenForms).map(bytesOf),
-    decoded: decoded.flatMap(writtenForms).map(bytesOf),
-    folded: known.flatMap(foldedForms),
-  };
+  const isWritten = (secret: string): boolean => secret.length >= SHORTEST_SECRET;
+  const isDecoded = (secret: string): boolean => Buffer.byteLength(secret) >= SHORTEST_DECODED;
+  const formsWhere = (isSought: (secret: string) => boolean): Uint8Array[] =>
+    known.filter(isSought).flatMap(writtenForms).map(bytesOf);
+  const written = formsWhere(isWritten);
+  const isSame = known.every((secret) => isWritten(secret) === isDecoded(secret));
+  return { written, decoded: isSame ? written : formsWhere(isDecoded), folded: known.flatMap(foldedForms) };
 }
 
 function writtenForms(secret: string): string[] {

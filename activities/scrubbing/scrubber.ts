@@ -184,9 +184,9 @@ interface Sought {
 
 export function createSecretSearch(secrets: readonly string[]): SecretSearch {
   const forms = formsOf(secrets);
-  const [written, decoded, folded] = [forms.written, forms.decoded, forms.folded].map(createMatcher);
-  // Sound: three of three.
-  if (written === undefined || decoded === undefined || folded === undefined) throw new Error('no matchers');
+  const written = createMatcher(forms.written);
+  const decoded = forms.decoded === forms.written ? written : createMatcher(forms.decoded);
+  const folded = createMatcher(forms.folded);
   const fewest = Math.min(decoded.shortest, folded.shortest);
   const sought: Sought = { written, decoded, folded, likely: { bytes: likelyBytes(forms.decoded), fewest } };
   const shortest = Math.min(written.shortest, folded.shortest);
