@@ -364,7 +364,11 @@ async function sendCall(
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
       const { stopped } = waiting;
-      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
+      const reached = wire.reached();
+      // A server before 2026-07-28 is told that the call is over, and the request itself goes on to wait for its
+      // connection: nothing of it is to leave any more.
+      if (!reached) await transport.close().catch(() => {});
+      return { kind: 'failed', error, stopped, reached, exchange: wire.exchange(), ...asked() };
     }
   } finally {
     deadline.stop();

@@ -1,5 +1,5 @@
 /** The calls of one run share a session of a server before 2026-07-28, and nobody else does (docs/adr/0061). */
-import { setImmediate as immediate } from 'node:timers/promises';
+import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { sessionOwner } from '../../activities/discovery/access.ts';
@@ -234,6 +234,36 @@ describe('connections (docs/adr/0092)', () => {
     expect(await tools.call(of('run-1'), next)).toMatchObject({ kind: 'unknown' });
     expect(next.beats).toContainEqual(expect.objectContaining({ phase: 'sent' }));
     expect(server.executions()).toBe(2);
+  });
+});
+
+describe('a connection that comes about too late (INV-X1)', () => {
+  test.each(['cancelled', 'out of time'])('a call that is %s by then is not sent, as it is told', async (why) => {
+    const waiting: (() => void)[] = [];
+    let isSlow = false;
+    const resolve = async (): Promise<readonly [{ readonly address: string }]> => {
+      if (isSlow) await new Promise<void>((late) => waiting.push(late));
+      return [{ address: '127.0.0.1' }];
+    };
+    await tools.close?.();
+    tools = createMcpToolServer({
+      legacy: LEGACY_CALLS,
+      artifacts: createMemoryStore(),
+      egress: loopbackEgress({ resolve }),
+    });
+    const named = of('run-1', { url: server.url.replace('127.0.0.1', 'localhost') });
+    await call(named);
+    isSlow = true;
+    const cancel = new AbortController();
+    const ended = call(named, { signal: cancel.signal, timeoutMs: why === 'cancelled' ? 20_000 : 100 });
+    while (waiting.length === 0) await immediate();
+    if (why === 'cancelled') cancel.abort();
+    else await pause(120);
+    isSlow = false;
+    for (const late of waiting) late();
+    expect(await ended).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+    await pause(100);
+    expect(server.executions()).toBe(1);
   });
 });
 
