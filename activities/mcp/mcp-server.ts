@@ -169,7 +169,8 @@ async function attempt(
 ): Promise<CallEnding | Trace> {
   const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
-  if (call.repeatable !== true) await taken?.wire.reconnect();
+  // What the server has left open of earlier answers ends here, or there were more of it with each call.
+  if (call.repeatable !== true || taken?.wire.isBusy() === true) await taken?.wire.reconnect();
   let session: Session;
   try {
     session = taken ?? (await open(connection, call, known, sending));

@@ -567,6 +567,8 @@ export interface Wire {
   reached(): boolean;
   /** Forgets the facts of earlier exchanges. The next call may come by the same connection. */
   rest(): void;
+  /** True while an answer is not at its end: a server may leave the stream of each open. */
+  isBusy(): boolean;
   /** Ends the connections. The next request connects anew. */
   reconnect(): Promise<void>;
   /** Calls `tell` once that is so, and at once if it already is. */
@@ -670,6 +672,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       callMade = false;
       reached = false;
     },
+    isBusy: () => outlet.isBusy(),
     reconnect: async () => {
       const used = outlet;
       outlet = opened();

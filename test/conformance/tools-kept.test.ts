@@ -220,6 +220,22 @@ describe('connections (docs/adr/0092)', () => {
     expect(isNew).toEqual([false, false, true, false, true]);
   });
 
+  test('a server that does not end the streams of its answers has one of them at a time', async () => {
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      onCall: ({ execute, stream, answerWith }) => {
+        execute();
+        stream(`data: ${answerWith({ content: [] })}\n\n`);
+      },
+    });
+    for (let left = 5; left > 0; left -= 1) {
+      expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
+      await pause(20);
+      expect(server.waiting()).toBe(1);
+    }
+  });
+
   test('a call is not known to be unsent because its connection was there before it (INV-X1)', async () => {
     await call(of('run-1'), { repeatable: true });
     server.become({
