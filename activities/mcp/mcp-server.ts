@@ -127,9 +127,8 @@ export function createMcpToolServer({
   const options = { connectMs, egress, ...defined({ fetch }) };
   return {
     list(connection, signal, { known = false } = {}) {
-      const scrub = scrubberFor(connection);
-      const quote = (text: string): string => quoted(scrub, text);
-      return listTools({ connection, signal, priors, kept, known, scrub, quote, ...options });
+      const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);
+      return listTools({ connection, signal, priors, kept, known, scrubbing, ...options });
     },
 
     close: kept.close,
@@ -137,16 +136,19 @@ export function createMcpToolServer({
     async call(connection, call) {
       const sessions: string[] = [];
       const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
-      let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
-      const names = namesOf(connection, call, (text) => quoted(scrub, text));
+      let states: readonly string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      // A refusal may quote the session that has just begun.
+      const names = namesOf(connection, call, (text) => quoted(scrubberWith(states), text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
       const sending: Sending = { names, pulse, sessions, scrubbed, priors, kept, options, legacy };
       const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
-        scrub = scrubberWith(states);
+        const last = await sendLegs(call, { names, scrubberWith, send });
+        const { ended } = last;
+        states = last.states;
+        const scrub = scrubberWith(states);
         if (ended.kind === 'failed') {
           const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
           return withFault(ending, faultOf(ended, 'call'));
@@ -177,6 +179,7 @@ async function attempt(
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped } = error;
+    sessions.push(...secretIds(error.sessionId));
     const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
     return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
   }

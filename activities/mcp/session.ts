@@ -89,10 +89,18 @@ export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
   readonly exchange: Exchange;
   readonly stopped: 'cancelled' | 'deadline' | undefined;
-  constructor(cause: unknown, exchange: Exchange, stopped: 'cancelled' | 'deadline' | undefined) {
+  /** Set if the server had begun one. Secret. */
+  readonly sessionId: string | undefined;
+  constructor(
+    cause: unknown,
+    exchange: Exchange,
+    stopped: 'cancelled' | 'deadline' | undefined,
+    sessionId: string | undefined,
+  ) {
     super('no session with the server', { cause });
     this.exchange = exchange;
     this.stopped = stopped;
+    this.sessionId = sessionId;
   }
 }
 
@@ -156,7 +164,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped);
+    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped, transport.sessionId);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);

@@ -1,4 +1,5 @@
 /** The calls of one run share a session of a server before 2026-07-28, and nobody else does (docs/adr/0061). */
+import type { IncomingMessage } from 'node:http';
 import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
@@ -281,6 +282,57 @@ describe('a connection that comes about too late (INV-X1)', () => {
     await pause(100);
     expect(server.executions()).toBe(1);
   });
+});
+
+test('a list, and why there is none, holds no id of the session in which its calls go on (INV-S1)', async () => {
+  const list = async () => JSON.stringify(await tools.list(of('run-1'), new AbortController().signal));
+  const idOf = (request: IncomingMessage): string => String(request.headers['mcp-session-id']);
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    methods: {
+      'tools/list': ({ request, result }) => {
+        const description = `Writes in session ${idOf(request)}.`;
+        result({ tools: [{ name: 'write_file', description, inputSchema: { type: 'object' } }] });
+      },
+    },
+  });
+  const listed = await list();
+  expect(listed).toMatch('in session');
+  expect(listed).not.toContain(server.seen.at(-1)?.headers['mcp-session-id']);
+
+  // So answers the Java SDK, where a replica does not know the session of another one.
+  for (const lost of ['notifications/initialized', 'tools/list']) {
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      intercept: (request, response, rpcMethod) => {
+        if (rpcMethod !== lost) return false;
+        response.writeHead(404).end(`Session not found: ${idOf(request)}`);
+        return true;
+      },
+    });
+    const why = String(await list().catch((error: unknown) => error));
+    expect(why).toMatch('HTTP 404: Session not found: ');
+    const refused = server.seen.findLast(({ rpcMethod }) => rpcMethod === lost);
+    expect(why).not.toContain(refused?.headers['mcp-session-id']);
+  }
+});
+
+test('a refusal while a session begins does not name it (INV-S1)', async () => {
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    intercept: (request, response, rpcMethod) => {
+      if (rpcMethod !== 'notifications/initialized') return false;
+      response.writeHead(403).end(`Not for you: ${String(request.headers['mcp-session-id'])}`);
+      return true;
+    },
+  });
+  const ending = JSON.stringify(await call(of('run-1')));
+  expect(ending).toMatch('HTTP 403: Not for you: ');
+  const refused = server.seen.find(({ rpcMethod }) => rpcMethod === 'notifications/initialized');
+  expect(ending).not.toContain(refused?.headers['mcp-session-id']);
 });
 
 test('a later result holds no id of the session either (INV-S1)', async () => {
