@@ -56,6 +56,8 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
       if (isOver || key === undefined || session.learned.kind !== 'legacy' || kept.has(key)) await session.close();
       else {
         session.wire.rest();
+        // It may be megabytes, for each of the sessions.
+        session.transport.answer = undefined;
         kept.set(key, session);
       }
     },

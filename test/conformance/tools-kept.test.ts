@@ -5,8 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { sessionOwner } from '../../activities/discovery/access.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { createKeptSessions } from '../../activities/mcp/kept-sessions.ts';
 import { createMcpToolServer, type McpToolServerOptions } from '../../activities/mcp/mcp-server.ts';
 import type { ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
+import { openSession } from '../../activities/mcp/session.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -125,6 +127,18 @@ test('two calls at once have a session each, and one of them is kept', async () 
   expect(server.seen.filter(isEnd)).toHaveLength(1);
   await call(of('run-1'));
   expect(new Set(sessionsOfCalls()).size).toBe(2);
+});
+
+test('a session that waits for the next call holds nothing of the last answer, which may be megabytes', async () => {
+  const kept = createKeptSessions();
+  const connection = of('run-1');
+  const { signal } = new AbortController();
+  const session = await openSession({ connection, connectMs: 5_000, signal, egress: loopbackEgress() });
+  await session.client.callTool({ name: 'write_file', arguments: {} });
+  expect(session.transport.answer).toMatchObject({ kind: 'result' });
+  await kept.keepOrEnd(connection, session);
+  expect(kept.take(connection)?.transport.answer).toBeUndefined();
+  await session.close();
 });
 
 test('an idle session is ended', async () => {
