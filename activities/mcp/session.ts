@@ -573,7 +573,7 @@ export interface Wire {
   readonly fetch: FetchLike;
   /** False only if nothing can have been sent since the session, or its latest rest, began. */
   reached(): boolean;
-  /** Forgets the facts of earlier exchanges. The next call may come by the same connection. */
+  /** Forgets the facts of earlier exchanges. The next call may come by the same connection, within a second. */
   rest(): void;
   /** True while an answer is not at its end: a server may leave the stream of each open. */
   isBusy(): boolean;
@@ -614,6 +614,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let exchange: Exchange = {};
   let callMade = false;
   let use = 0;
+  let unended: NodeJS.Timeout | undefined;
   const moves = new Map<string, string>();
   const movedTo = (url: string): string => {
     let at = url;
@@ -630,8 +631,14 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       onWriting: reach,
     });
   let outlet = opened();
+  const reconnect = async (): Promise<void> => {
+    const used = outlet;
+    outlet = opened();
+    await used.close();
+  };
   return {
     fetch: async (url, init) => {
+      clearTimeout(unended);
       const ofUse = use;
       // The stream of an earlier use may still end.
       const record = (isCall: boolean, update: Exchange): void => {
@@ -679,13 +686,11 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       exchange = {};
       callMade = false;
       reached = false;
+      // A stream that its server has not ended by then may never end.
+      unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
     isBusy: () => outlet.isBusy(),
-    reconnect: async () => {
-      const used = outlet;
-      outlet = opened();
-      await used.close();
-    },
+    reconnect,
     onReached: (tell) => {
       if (reached) tell();
       else tellReached = tell;

@@ -235,7 +235,7 @@ describe('connections (docs/adr/0092)', () => {
     expect(isNew).toEqual([false, false, true, false, true]);
   });
 
-  test('a server that does not end the streams of its answers has one of them at a time', async () => {
+  test('a server that does not end the streams of its answers has one of them at a time, for a second', async () => {
     server.become({
       era: 'legacy',
       sessions: 'checked',
@@ -249,6 +249,11 @@ describe('connections (docs/adr/0092)', () => {
       await pause(20);
       expect(server.waiting()).toBe(1);
     }
+    await pause(1_100);
+    expect(server.waiting()).toBe(0);
+    expect(server.seen.filter(isEnd)).toHaveLength(0);
+    expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
+    expect(new Set(sessionsOfCalls()).size).toBe(1);
   });
 
   test('a call is not known to be unsent because its connection was there before it (INV-X1)', async () => {
