@@ -191,8 +191,11 @@ async function attempt(
     return { kind: 'refused', code: 'TOOL_REFUSED', message };
   }
   let trace: Trace | undefined;
+  const began = performance.now();
+  let tookMs = 0;
   try {
     trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+    tookMs = performance.now() - began;
   } finally {
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
     else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
@@ -202,7 +205,9 @@ async function attempt(
   if (isPerhapsOther(trace)) priors.forget(connection);
   if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
   priors.forget(connection);
-  return await attempt(connection, call, false, sending);
+  // Both times together are one call's, which Temporal waits for.
+  const timeoutMs = Math.max(1, call.timeoutMs - tookMs);
+  return await attempt(connection, { ...call, timeoutMs }, false, sending);
 }
 
 function isPerhapsOther(trace: Trace): boolean {
