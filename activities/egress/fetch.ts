@@ -77,6 +77,8 @@ export interface OutletOptions extends Bounds {
 
 export interface Outlet {
   readonly fetch: GuardedFetch;
+  /** True while a request waits, or an answer is not at its end. */
+  isBusy(): boolean;
   /** Ends the outlet's connections. */
   close(): Promise<void>;
 }
@@ -147,6 +149,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
           }
         },
+        isBusy: () => Object.values(dispatcher.stats).some(({ size }) => size > 0),
         close: () => dispatcher.destroy(),
       };
     },

@@ -7,7 +7,8 @@
  *    needs a token is not kept.
  * 3. It is used by one call at a time. A call that finds it in use opens another one.
  * 4. It is kept only after a call that was answered whole; any doubt ends it.
- * 5. A call that may run only once gets a new connection in it (INV-X1, `session.ts`).
+ * 5. A call that may run only once gets a new connection in it (INV-X1, `session.ts`), and so does each call after an
+ *    answer whose stream the server has left open.
  */
 import { LRUCache } from 'lru-cache';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -55,6 +56,8 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
       if (isOver || key === undefined || session.learned.kind !== 'legacy' || kept.has(key)) await session.close();
       else {
         session.wire.rest();
+        // It may be megabytes, for each of the sessions.
+        session.transport.answer = undefined;
         kept.set(key, session);
       }
     },

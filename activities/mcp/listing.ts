@@ -17,6 +17,7 @@ import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
+import { quoted, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
 import {
@@ -51,11 +52,15 @@ export interface ListingRequest {
   readonly kept: KeptSessions;
   /** True if the remembered facts about the server may be used; else they are learned anew. */
   readonly known: boolean;
-  readonly scrub: Scrubber;
-  /** Makes a text of the server fit to be quoted. */
-  readonly quote: (text: string) => string;
+  /** Makes a scrubber of the connection's secrets and these. */
+  readonly scrubbing: (ids: readonly string[]) => Scrubber;
   readonly egress: Egress;
   readonly fetch?: GuardedFetch;
+}
+
+/** A list that is being made, with the session's id among its secrets: calls may go on in that session. */
+interface Listing extends ListingRequest {
+  readonly scrub: Scrubber;
 }
 
 export async function listTools(request: ListingRequest): Promise<ToolListing> {
@@ -73,7 +78,11 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 }
 
 async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
-  const { connection, signal, connectMs, priors, kept, scrub, egress, fetch } = request;
+  const { connection, signal, connectMs, priors, kept, egress, fetch } = request;
+  const within = (sessionId: string | undefined): Listing => ({
+    ...request,
+    scrub: request.scrubbing(secretIds(sessionId)),
+  });
   let session: Session;
   let isWhole = false;
   try {
@@ -81,17 +90,18 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
     session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior, fetch }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    const { cause, exchange, stopped } = error;
+    const { cause, exchange, stopped, sessionId } = error;
     const reason = stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[stopped];
-    throw failure(request, cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
+    throw failure(within(sessionId), cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
     const { tools, resources } = session.client.getServerCapabilities() ?? {};
     const linked = resources === undefined ? {} : { resources: true as const };
     if (tools === undefined) return { tools: [], refused: [], ...linked };
-    const listed = new ListedTools(scrub, takesTasks(session));
-    await walk(session, request, listed);
+    const listing = within(session.transport.sessionId);
+    const listed = new ListedTools(listing.scrub, takesTasks(session));
+    await walk(session, listing, listed);
     isWhole = !signal.aborted;
     return { ...(await listed.listing()), ...linked };
   } finally {
@@ -106,7 +116,7 @@ const STOPPED: Readonly<Record<Stop, string>> = {
   lost: 'the connection ended without an answer',
 };
 
-async function walk(session: Session, request: ListingRequest, listed: ListedTools): Promise<void> {
+async function walk(session: Session, request: Listing, listed: ListedTools): Promise<void> {
   const { transport, wire } = session;
   const ending = new AbortController();
   const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
@@ -143,12 +153,7 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
   }
 }
 
-function unread(
-  request: ListingRequest,
-  error: unknown,
-  exchange: Exchange,
-  stopped: Stop | undefined,
-): CountersignError {
+function unread(request: Listing, error: unknown, exchange: Exchange, stopped: Stop | undefined): CountersignError {
   const reason = stopped === undefined ? 'the answer could not be read' : STOPPED[stopped];
   return failure(request, error, exchange, reason, faultOf({ error, exchange, stopped }, 'asking'));
 }
@@ -165,7 +170,7 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
 }
 
 function failure(
-  request: ListingRequest,
+  request: Listing,
   error: unknown,
   exchange: Exchange,
   otherwise: string,
@@ -173,7 +178,7 @@ function failure(
 ): CountersignError {
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   if (exchange.nonceWanted === true) return failed(request, NONCE_WANTED);
-  const refusal = refusalIn(error, exchange, request.quote);
+  const refusal = refusalIn(error, exchange, (text) => quoted(request.scrub, text));
   if (refusal === undefined || !KEPT.has(refusal.code)) {
     const { retryAfterMs } = exchange;
     const asked = refusal && retryAfterMs !== undefined ? { code: refusal.code, ms: retryAfterMs } : undefined;

@@ -127,9 +127,8 @@ export function createMcpToolServer({
   const options = { connectMs, egress, ...defined({ fetch }) };
   return {
     list(connection, signal, { known = false } = {}) {
-      const scrub = scrubberFor(connection);
-      const quote = (text: string): string => quoted(scrub, text);
-      return listTools({ connection, signal, priors, kept, known, scrub, quote, ...options });
+      const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);
+      return listTools({ connection, signal, priors, kept, known, scrubbing, ...options });
     },
 
     close: kept.close,
@@ -137,16 +136,19 @@ export function createMcpToolServer({
     async call(connection, call) {
       const sessions: string[] = [];
       const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
-      let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
-      const names = namesOf(connection, call, (text) => quoted(scrub, text));
+      let states: readonly string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      // A refusal may quote the session that has just begun.
+      const names = namesOf(connection, call, (text) => quoted(scrubberWith(states), text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
       const sending: Sending = { names, pulse, sessions, scrubbed, priors, kept, options, legacy };
       const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
-        scrub = scrubberWith(states);
+        const last = await sendLegs(call, { names, scrubberWith, send });
+        const { ended } = last;
+        states = last.states;
+        const scrub = scrubberWith(states);
         if (ended.kind === 'failed') {
           const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
           return withFault(ending, faultOf(ended, 'call'));
@@ -169,13 +171,15 @@ async function attempt(
 ): Promise<CallEnding | Trace> {
   const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
-  if (call.repeatable !== true) await taken?.wire.reconnect();
+  // What the server has left open of earlier answers ends here, or there were more of it with each call.
+  if (call.repeatable !== true || taken?.wire.isBusy() === true) await taken?.wire.reconnect();
   let session: Session;
   try {
     session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped } = error;
+    sessions.push(...secretIds(error.sessionId));
     const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
     return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
   }
@@ -187,8 +191,11 @@ async function attempt(
     return { kind: 'refused', code: 'TOOL_REFUSED', message };
   }
   let trace: Trace | undefined;
+  const began = performance.now();
+  let tookMs = 0;
   try {
     trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+    tookMs = performance.now() - began;
   } finally {
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
     else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
@@ -198,7 +205,9 @@ async function attempt(
   if (isPerhapsOther(trace)) priors.forget(connection);
   if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
   priors.forget(connection);
-  return await attempt(connection, call, false, sending);
+  // Both times together are one call's, which Temporal waits for.
+  const timeoutMs = Math.max(1, call.timeoutMs - tookMs);
+  return await attempt(connection, { ...call, timeoutMs }, false, sending);
 }
 
 function isPerhapsOther(trace: Trace): boolean {
@@ -364,7 +373,11 @@ async function sendCall(
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
       const { stopped } = waiting;
-      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
+      const reached = wire.reached();
+      // A server before 2026-07-28 is told that the call is over, and the request itself goes on to wait for its
+      // connection: nothing of it is to leave any more.
+      if (!reached) await transport.close().catch(() => {});
+      return { kind: 'failed', error, stopped, reached, exchange: wire.exchange(), ...asked() };
     }
   } finally {
     deadline.stop();

@@ -89,10 +89,18 @@ export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
   readonly exchange: Exchange;
   readonly stopped: 'cancelled' | 'deadline' | undefined;
-  constructor(cause: unknown, exchange: Exchange, stopped: 'cancelled' | 'deadline' | undefined) {
+  /** Set if the server had begun one. Secret. */
+  readonly sessionId: string | undefined;
+  constructor(
+    cause: unknown,
+    exchange: Exchange,
+    stopped: 'cancelled' | 'deadline' | undefined,
+    sessionId: string | undefined,
+  ) {
     super('no session with the server', { cause });
     this.exchange = exchange;
     this.stopped = stopped;
+    this.sessionId = sessionId;
   }
 }
 
@@ -156,7 +164,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped);
+    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped, transport.sessionId);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
@@ -565,8 +573,10 @@ export interface Wire {
   readonly fetch: FetchLike;
   /** False only if nothing can have been sent since the session, or its latest rest, began. */
   reached(): boolean;
-  /** Forgets the facts of earlier exchanges. The next call may come by the same connection. */
+  /** Forgets the facts of earlier exchanges. The next call may come by the same connection, within a second. */
   rest(): void;
+  /** True while an answer is not at its end: a server may leave the stream of each open. */
+  isBusy(): boolean;
   /** Ends the connections. The next request connects anew. */
   reconnect(): Promise<void>;
   /** Calls `tell` once that is so, and at once if it already is. */
@@ -604,6 +614,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let exchange: Exchange = {};
   let callMade = false;
   let use = 0;
+  let unended: NodeJS.Timeout | undefined;
   const moves = new Map<string, string>();
   const movedTo = (url: string): string => {
     let at = url;
@@ -620,8 +631,14 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       onWriting: reach,
     });
   let outlet = opened();
+  const reconnect = async (): Promise<void> => {
+    const used = outlet;
+    outlet = opened();
+    await used.close();
+  };
   return {
     fetch: async (url, init) => {
+      clearTimeout(unended);
       const ofUse = use;
       // The stream of an earlier use may still end.
       const record = (isCall: boolean, update: Exchange): void => {
@@ -669,12 +686,11 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       exchange = {};
       callMade = false;
       reached = false;
+      // A stream that its server has not ended by then may never end.
+      unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
-    reconnect: async () => {
-      const used = outlet;
-      outlet = opened();
-      await used.close();
-    },
+    isBusy: () => outlet.isBusy(),
+    reconnect,
     onReached: (tell) => {
       if (reached) tell();
       else tellReached = tell;

@@ -227,8 +227,7 @@ test('a list that nobody wants any more, once some of its tools were read, ends 
     priors: createPriors(),
     kept: createKeptSessions(),
     known: false,
-    scrub: { ...scrub, value },
-    quote: (text) => text,
+    scrubbing: () => ({ ...scrub, value }),
     egress: loopbackEgress(),
   });
   try {

@@ -1,11 +1,14 @@
 /** The calls of one run share a session of a server before 2026-07-28, and nobody else does (docs/adr/0061). */
-import { setImmediate as immediate } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
+import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { sessionOwner } from '../../activities/discovery/access.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { createKeptSessions } from '../../activities/mcp/kept-sessions.ts';
 import { createMcpToolServer, type McpToolServerOptions } from '../../activities/mcp/mcp-server.ts';
 import type { ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
+import { openSession } from '../../activities/mcp/session.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -126,6 +129,18 @@ test('two calls at once have a session each, and one of them is kept', async () 
   expect(new Set(sessionsOfCalls()).size).toBe(2);
 });
 
+test('a session that waits for the next call holds nothing of the last answer, which may be megabytes', async () => {
+  const kept = createKeptSessions();
+  const connection = of('run-1');
+  const { signal } = new AbortController();
+  const session = await openSession({ connection, connectMs: 5_000, signal, egress: loopbackEgress() });
+  await session.client.callTool({ name: 'write_file', arguments: {} });
+  expect(session.transport.answer).toMatchObject({ kind: 'result' });
+  await kept.keepOrEnd(connection, session);
+  expect(kept.take(connection)?.transport.answer).toBeUndefined();
+  await session.close();
+});
+
 test('an idle session is ended', async () => {
   tools = create({ keptMs: 20 });
   await call(of('run-1'));
@@ -155,6 +170,21 @@ test.each([
   lose();
   expect(await call(of('run-1'))).toMatchObject({ kind: 'executed' });
   expect(server.executions()).toBe(2);
+});
+
+test('a call that is sent again in another session has the time of one call (F10)', async () => {
+  await call(of('run-1'));
+  let sent = 0;
+  server.become({
+    era: 'legacy',
+    sessions: true,
+    // The second one is never answered.
+    onCall: ({ status }) => void (sent++ === 0 && setTimeout(() => status(404, {}, 'Session not found'), 1_000)),
+  });
+  const began = performance.now();
+  expect(await call(of('run-1'), { timeoutMs: 2_500 })).toMatchObject({ kind: 'unknown' });
+  expect(sent).toBe(2);
+  expect(performance.now() - began).toBeLessThan(3_200);
 });
 
 test.each([
@@ -220,6 +250,27 @@ describe('connections (docs/adr/0092)', () => {
     expect(isNew).toEqual([false, false, true, false, true]);
   });
 
+  test('a server that does not end the streams of its answers has one of them at a time, for a second', async () => {
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      onCall: ({ execute, stream, answerWith }) => {
+        execute();
+        stream(`data: ${answerWith({ content: [] })}\n\n`);
+      },
+    });
+    for (let left = 5; left > 0; left -= 1) {
+      expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
+      await pause(20);
+      expect(server.waiting()).toBe(1);
+    }
+    await pause(1_100);
+    expect(server.waiting()).toBe(0);
+    expect(server.seen.filter(isEnd)).toHaveLength(0);
+    expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
+    expect(new Set(sessionsOfCalls()).size).toBe(1);
+  });
+
   test('a call is not known to be unsent because its connection was there before it (INV-X1)', async () => {
     await call(of('run-1'), { repeatable: true });
     server.become({
@@ -235,6 +286,87 @@ describe('connections (docs/adr/0092)', () => {
     expect(next.beats).toContainEqual(expect.objectContaining({ phase: 'sent' }));
     expect(server.executions()).toBe(2);
   });
+});
+
+describe('a connection that comes about too late (INV-X1)', () => {
+  test.each(['cancelled', 'out of time'])('a call that is %s by then is not sent, as it is told', async (why) => {
+    const waiting: (() => void)[] = [];
+    let isSlow = false;
+    const resolve = async (): Promise<readonly [{ readonly address: string }]> => {
+      if (isSlow) await new Promise<void>((late) => waiting.push(late));
+      return [{ address: '127.0.0.1' }];
+    };
+    await tools.close?.();
+    tools = createMcpToolServer({
+      legacy: LEGACY_CALLS,
+      artifacts: createMemoryStore(),
+      egress: loopbackEgress({ resolve }),
+    });
+    const named = of('run-1', { url: server.url.replace('127.0.0.1', 'localhost') });
+    await call(named);
+    isSlow = true;
+    const cancel = new AbortController();
+    const ended = call(named, { signal: cancel.signal, timeoutMs: why === 'cancelled' ? 20_000 : 100 });
+    while (waiting.length === 0) await immediate();
+    if (why === 'cancelled') cancel.abort();
+    else await pause(120);
+    isSlow = false;
+    for (const late of waiting) late();
+    expect(await ended).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+    await pause(100);
+    expect(server.executions()).toBe(1);
+  });
+});
+
+test('a list, and why there is none, holds no id of the session in which its calls go on (INV-S1)', async () => {
+  const list = async () => JSON.stringify(await tools.list(of('run-1'), new AbortController().signal));
+  const idOf = (request: IncomingMessage): string => String(request.headers['mcp-session-id']);
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    methods: {
+      'tools/list': ({ request, result }) => {
+        const description = `Writes in session ${idOf(request)}.`;
+        result({ tools: [{ name: 'write_file', description, inputSchema: { type: 'object' } }] });
+      },
+    },
+  });
+  const listed = await list();
+  expect(listed).toMatch('in session');
+  expect(listed).not.toContain(server.seen.at(-1)?.headers['mcp-session-id']);
+
+  // So answers the Java SDK, where a replica does not know the session of another one.
+  for (const lost of ['notifications/initialized', 'tools/list']) {
+    server.become({
+      era: 'legacy',
+      sessions: 'checked',
+      intercept: (request, response, rpcMethod) => {
+        if (rpcMethod !== lost) return false;
+        response.writeHead(404).end(`Session not found: ${idOf(request)}`);
+        return true;
+      },
+    });
+    const why = String(await list().catch((error: unknown) => error));
+    expect(why).toMatch('HTTP 404: Session not found: ');
+    const refused = server.seen.findLast(({ rpcMethod }) => rpcMethod === lost);
+    expect(why).not.toContain(refused?.headers['mcp-session-id']);
+  }
+});
+
+test('a refusal while a session begins does not name it (INV-S1)', async () => {
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    intercept: (request, response, rpcMethod) => {
+      if (rpcMethod !== 'notifications/initialized') return false;
+      response.writeHead(403).end(`Not for you: ${String(request.headers['mcp-session-id'])}`);
+      return true;
+    },
+  });
+  const ending = JSON.stringify(await call(of('run-1')));
+  expect(ending).toMatch('HTTP 403: Not for you: ');
+  const refused = server.seen.find(({ rpcMethod }) => rpcMethod === 'notifications/initialized');
+  expect(ending).not.toContain(refused?.headers['mcp-session-id']);
 });
 
 test('a later result holds no id of the session either (INV-S1)', async () => {
