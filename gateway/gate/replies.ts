@@ -7,6 +7,7 @@
  */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import { ResultPart, type ToolResult } from '../../contracts/schemas/call.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -162,16 +163,8 @@ async function wholeOf(
   read: Reader,
 ): Promise<{ readonly content: readonly ResultPart[]; readonly structured?: JsonValue | undefined }> {
   const bytes = full === undefined ? undefined : await read(full);
-  const whole = bytes === undefined ? undefined : Whole.safeParse(parsed(new TextDecoder().decode(bytes))).data;
+  const whole = bytes === undefined ? undefined : Whole.safeParse(jsonOf(new TextDecoder().decode(bytes))).data;
   return whole ?? { content, structured };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function blockOf(part: ResultPart, read: Reader): Promise<ContentBlock> {
@@ -220,5 +213,5 @@ export function notAsWritten(text: string): object | undefined {
 }
 
 function idIn(text: string): string | number | null {
-  return z.object({ id: z.union([z.string(), z.number()]) }).safeParse(parsed(text)).data?.id ?? null;
+  return z.object({ id: z.union([z.string(), z.number()]) }).safeParse(jsonOf(text)).data?.id ?? null;
 }

@@ -13,6 +13,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
@@ -167,7 +168,7 @@ export class Presses {
   }
 
   #read(payload: string): SlackPress | undefined {
-    const given = parsed(payload);
+    const given = jsonOf(payload);
     const press = SlackPress.safeParse(given);
     if (press.success) return press.data;
     // Slack has signed it, so an app or this release is not as the other expects. The content is a person's.
@@ -256,17 +257,9 @@ export class Presses {
 }
 
 function readButton({ value }: Action): SlackButton {
-  const button = SlackButton.safeParse(parsed(value ?? ''));
+  const button = SlackButton.safeParse(jsonOf(value ?? ''));
   if (button.success) return button.data;
   throw new CountersignError('USAGE', 'This button is of another release. Open the request instead.');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function kindOf(actionId: string): Kind | undefined {
