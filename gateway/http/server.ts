@@ -18,14 +18,12 @@ import type { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
-import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
-import { signIn } from '../identity/person.ts';
+import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/http.ts';
 import { documentOf } from './document.ts';
-import { codedOf, Misfit, misfitOf, problemOf, tooMany } from './problem.ts';
-import { refuseUnread } from './unread.ts';
+import { codedOf, Misfit, misfitOf, problemOf, refuseUnread, tooMany } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
