@@ -52,8 +52,7 @@ import { GatewayMetrics } from './metrics/metrics.ts';
 import { type MetricsServer, serveMetrics } from './metrics/server.ts';
 import { WaitingRequests } from './metrics/waiting.ts';
 import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
-import { Streams } from './http/streams.ts';
-import { Waiters } from './http/waiters.ts';
+import { Streams, Waiters } from './http/streams.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;

@@ -16,9 +16,8 @@ import type { Opened } from '../projection/opened.ts';
 import type { Projection } from '../projection/projection.ts';
 import type { Reading } from '../inbox/reading.ts';
 import type { Countersign } from '../../client/countersign.ts';
-import type { Streams } from '../http/streams.ts';
+import type { Streams, Waiters } from '../http/streams.ts';
 import { askerOf, type Server } from '../http/server.ts';
-import type { Waiters } from '../http/waiters.ts';
 import type { Asker } from '../identity/person.ts';
 
 export interface RouteParts {
