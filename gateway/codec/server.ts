@@ -11,9 +11,11 @@
 import type { AddressInfo } from 'node:net';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { FastifyRequest } from 'fastify';
+import { collectDefaultMetrics, Counter } from 'prom-client';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
+import { CODEC_METRICS } from '../../contracts/metrics.ts';
 import { SEALED_ENCODING, UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
 import type { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import type { IdCase } from '../../contracts/schemas/policy.ts';
@@ -21,8 +23,8 @@ import { askerOf, createServer, type GatewayLog, isLoopbackHost, type Server, ur
 import type { AskProvider } from '../identity/keys.ts';
 import { type Asker, People } from '../identity/person.ts';
 import { Tokens } from '../identity/tokens.ts';
+import { HttpMetrics } from '../metrics/http.ts';
 import { serveMetrics } from '../metrics/server.ts';
-import { CodecMetrics, type Read } from './metrics.ts';
 
 export interface CodecServerOptions {
   readonly config: CodecServerConfig;
@@ -118,6 +120,29 @@ function tokensOf({ config, idCase, ask }: CodecServerOptions): Pick<Tokens, 'as
   if (development !== true) return new Tokens({ oidc, development }, people(may), ask);
   const developer = people({ ids: [DEVELOPER.id], groups: [] }).personOf({ ...DEVELOPER, exp: Infinity });
   return { isDevelopment: true, askerOf: async () => developer };
+}
+
+/** `clear`: it was not encrypted. `unreadable`: no key of this server reads it. */
+type Read = 'decrypted' | 'clear' | 'unreadable';
+
+export class CodecMetrics extends HttpMetrics {
+  readonly #payloads: Counter<'result'>;
+
+  constructor() {
+    super(CODEC_METRICS);
+    this.#payloads = new Counter({
+      name: CODEC_METRICS.payloads,
+      help: 'Payloads that were asked for, by what became of them.',
+      labelNames: ['result'],
+      registers: [this.registry],
+    });
+    for (const result of ['decrypted', 'clear', 'unreadable'] satisfies Read[]) this.#payloads.inc({ result }, 0);
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  read(result: Read): void {
+    this.#payloads.inc({ result });
+  }
 }
 
 /** A payload in the JSON form of Protocol Buffers: bytes are base64. */

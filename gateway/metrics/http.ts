@@ -1,9 +1,9 @@
 /**
- * Counts answers of an HTTP server, for Prometheus.
+ * Counts what every HTTP server of ours counts, for Prometheus: its answers.
  *
  * 1. Labels are patterns of routes and statuses: paths and methods that nobody serves are without number.
  */
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, Registry } from 'prom-client';
 
 const HTTP_SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
 
@@ -18,11 +18,12 @@ export interface Answered {
 }
 
 export class HttpMetrics {
+  protected readonly registry = new Registry();
   readonly #answers: Counter<'method' | 'route' | 'status'>;
   readonly #seconds: Histogram<'method' | 'route'>;
 
-  constructor(registry: Registry, names: { readonly http: string; readonly httpSeconds: string }) {
-    const registers = [registry];
+  constructor(names: { readonly http: string; readonly httpSeconds: string }) {
+    const registers = [this.registry];
     this.#answers = new Counter({
       name: names.http,
       help: 'HTTP requests that were answered.',
@@ -38,9 +39,18 @@ export class HttpMetrics {
     });
   }
 
-  answered({ method, route, status, seconds }: Answered): void {
+  answeredHttp({ method, route, status, seconds }: Answered): void {
     const at = route === undefined ? { method: 'other', route: '(unknown)' } : { method, route };
     this.#answers.inc({ ...at, status });
     if (seconds !== undefined) this.#seconds.observe(at, seconds);
+  }
+
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  /** Everything in Prometheus' text format. */
+  async text(): Promise<string> {
+    return await this.registry.metrics();
   }
 }
