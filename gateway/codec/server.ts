@@ -8,18 +8,17 @@
  * 4. An unreadable payload is answered as it came; the others beside it are readable.
  * 5. The log says who has read how many payloads, and nothing of them; metrics count them, and name nobody.
  */
-import type { AddressInfo } from 'node:net';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter } from 'prom-client';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import { CODEC_METRICS } from '../../contracts/metrics.ts';
 import { SEALED_ENCODING, UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
 import type { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import type { IdCase } from '../../contracts/schemas/policy.ts';
-import { askerOf, createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from '../http/server.ts';
+import { askerOf, createServer, type GatewayLog, isLoopbackHost, listen, type Server } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import { type Asker, People } from '../identity/person.ts';
 import { Tokens } from '../identity/tokens.ts';
@@ -66,17 +65,12 @@ export async function startCodecServer(options: CodecServerOptions): Promise<Cod
   addRoutes(app, options, tenants, metrics);
   const served =
     config.metrics && (await serveMetrics(metrics, config.metrics.prometheus, 'codecServer.metrics.prometheus'));
-  try {
-    await app.listen({ host: config.host, port: config.port });
-  } catch (error) {
+  const url = await listen(app, config, 'codec server', 'codecServer.port').catch(async (error: unknown) => {
     await served?.close();
-    const message = `The codec server cannot listen on ${config.host}:${config.port} (${nodeCodeOf(error) ?? 'error'}). Choose another codecServer.port.`;
-    throw new CountersignError('SETUP_INCOMPLETE', message, { path: 'codecServer.port' }, { cause: error });
-  }
-  // Sound: a listening TCP server has an address of this form.
-  const { port } = app.server.address() as AddressInfo;
+    throw error;
+  });
   return {
-    url: urlOf(config.host, port),
+    url,
     ...defined({ metricsUrl: served?.url }),
     stop: async () => void (await Promise.all([app.close(), served?.close()])),
   };
