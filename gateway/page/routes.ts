@@ -12,7 +12,7 @@ import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
-import { formOf, pageFor, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
 import type { Listed, PageSource, Viewer } from './kit/port.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
@@ -39,6 +39,7 @@ const MOST_REVIEWED = 50;
 /** One function, because it is the one table of pages. */
 export function registerPages(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
+  const pages = pagesOf(app, options);
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: FORM_BYTES },
@@ -59,60 +60,48 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     });
   });
 
-  app.get(
-    '/',
-    pageFor<object, { show?: string }>(options, async ({ query }, viewer) => {
-      const everyone = query.show === 'all';
-      const inbox = await source.inbox(viewer, everyone);
-      return pageText({
-        title: 'Inbox',
-        viewer,
-        at: 'inbox',
-        live: true,
-        waiting: counted(inbox.mine, inbox.mineIsMore),
-        main: inboxView(inbox, viewer, everyone, Date.now()),
-      });
+  pages.get<object, { show?: string }>('/', async ({ query }, viewer) => {
+    const everyone = query.show === 'all';
+    const inbox = await source.inbox(viewer, everyone);
+    return pageText({
+      title: 'Inbox',
+      viewer,
+      at: 'inbox',
+      live: true,
+      waiting: counted(inbox.mine, inbox.mineIsMore),
+      main: inboxView(inbox, viewer, everyone, Date.now()),
+    });
+  });
+
+  pages.get('/runs', async (_asked, viewer) =>
+    pageText({
+      title: 'Runs',
+      viewer,
+      at: 'runs',
+      live: true,
+      main: runsView(await source.runs(viewer), Date.now()),
     }),
   );
 
-  app.get(
-    '/runs',
-    pageFor(options, async (_asked, viewer) =>
-      pageText({
-        title: 'Runs',
-        viewer,
-        at: 'runs',
-        live: true,
-        main: runsView(await source.runs(viewer), Date.now()),
-      }),
-    ),
-  );
+  pages.post('/review', async ({ body }, viewer) => {
+    const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+    const { requests } = await source.inbox(viewer, false);
+    const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, [each[0], each[1], each[2]])));
+    return pageText({
+      title: 'Review',
+      viewer,
+      at: 'inbox',
+      main: reviewView(found, chosen.length - found.length, viewer, Date.now()),
+    });
+  });
 
-  app.post(
-    '/review',
-    pageFor(options, async ({ body }, viewer) => {
-      const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
-      const { requests } = await source.inbox(viewer, false);
-      const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, [each[0], each[1], each[2]])));
-      return pageText({
-        title: 'Review',
-        viewer,
-        at: 'inbox',
-        main: reviewView(found, chosen.length - found.length, viewer, Date.now()),
-      });
-    }),
-  );
-
-  app.post(
-    '/review/decide',
-    pageFor(options, async ({ body }, viewer) => {
-      const form = formOf(body);
-      const chosen = form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
-      // A run that does not answer holds back no decision on another, nor this page for longer than itself.
-      const told = await Promise.all(chosen.map(async (each) => await decideOne(source, viewer, form, each)));
-      return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
-    }),
-  );
+  pages.post('/review/decide', async ({ body }, viewer) => {
+    const form = formOf(body);
+    const chosen = form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+    // A run that does not answer holds back no decision on another, nor this page for longer than itself.
+    const told = await Promise.all(chosen.map(async (each) => await decideOne(source, viewer, form, each)));
+    return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
+  });
 
   registerRunPages(app, options);
   registerRequestPages(app, options);

@@ -6,7 +6,7 @@
  * 3. What is refused is told in a page, also what comes too often or is too large to be read.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../../http/problem.ts';
 import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
@@ -53,27 +53,37 @@ async function visitorOf(request: FastifyRequest, options: PageOptions): Promise
   return viewer && { ...viewer, places: options.source.places(viewer) };
 }
 
-/** Makes the handler of a page for people who are signed in. What goes wrong is told in a page. */
-export function pageFor<Path extends object = object, Query extends object = object>(
-  options: PageOptions,
-  answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
-): (asked: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  return async (asked, reply) => {
-    const viewer = await visitorOf(asked, options);
-    void reply.type(HTML).header('cache-control', 'no-store');
-    if (viewer === undefined) {
-      if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
-      // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
-      return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
-    }
-    try {
-      if (asked.method === 'POST') assertOwnForm(asked.body, viewer);
-      // Sound: each route below names its parameters.
-      return await answer(asked as Asked<Path, Query>, viewer, reply);
-    } catch (error) {
-      return refused(reply, viewer, error, options);
-    }
-  };
+/** Adds pages for people who are signed in. What goes wrong is told in a page. */
+export function pagesOf(app: FastifyInstance, options: PageOptions) {
+  const add =
+    (method: 'GET' | 'POST') =>
+    <Path extends object = object, Query extends object = object>(
+      url: string,
+      answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
+    ): void =>
+      void app.route({
+        method,
+        url,
+        handler: async (asked, reply) => {
+          const viewer = await visitorOf(asked, options);
+          void reply.type(HTML).header('cache-control', 'no-store');
+          if (viewer === undefined) return await signedOut(asked, reply);
+          try {
+            if (method === 'POST') assertOwnForm(asked.body, viewer);
+            // Sound: each route names its parameters.
+            return await answer(asked as Asked<Path, Query>, viewer, reply);
+          } catch (error) {
+            return refused(reply, viewer, error, options);
+          }
+        },
+      });
+  return { get: add('GET'), post: add('POST') };
+}
+
+async function signedOut({ method, url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  if (method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(url)}`, 303);
+  // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
+  return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
 }
 
 /** Tells in a page what no page has told: what came too often, is too large, or is of another page. */
