@@ -23,7 +23,7 @@ import { REFERENCE_META, RESULT_TOOL } from './replies.ts';
 import {
   type Era,
   extensionBegun,
-  isMade,
+  invalid,
   legacyBegun,
   notBegun,
   serveTasks,
@@ -152,7 +152,7 @@ async function begunAsTask(
     reference === undefined
       ? await calls.make(caller, offer, args, exchange)
       : await calls.findMatching(caller, reference, calledIn(asked));
-  if (!isMade(made)) throw notBegun(made);
+  if ('reply' in made) throw notBegun(made);
   return legacyBegun(await tasks.begun(made));
 }
 
@@ -208,10 +208,6 @@ function unknownTool(name: string, found: readonly Offer[]): ProtocolError {
   return invalid(
     `No tool is offered under the name ${bounded(visible(name), 128)}, and this request ran nothing.${hint} An earlier call under this name may have run: ask ${RESULT_TOOL} with its reference.`,
   );
-}
-
-function invalid(message: string): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
 
 /** Tells trouble of this service as an error of the protocol with our code. Words of an error without a code stay here. */
