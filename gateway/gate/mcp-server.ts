@@ -43,8 +43,6 @@ export interface McpParts {
 
 export interface Session {
   readonly caller: Caller;
-  /** The one server that is offered at this address; absent: all. */
-  readonly server?: string | undefined;
   /** Aborted when the client has gone, or the gateway stops. */
   readonly gone: AbortSignal;
   /** Aborted when the client has gone. */
@@ -72,15 +70,14 @@ const OWN_TOOL: Tool = {
 export function createGateServer(parts: McpParts, session: Session, era: Era): Server {
   const { offers, calls, tasks, version } = parts;
   const inWords = async <T>(act: () => Promise<T>): Promise<T> => await toldInWords(act, parts);
-  const { server: named } = session;
-  const caller: Caller = { ...session.caller, server: named };
+  const { caller } = session;
   const server = new Server(
     { name: 'countersign', title: 'Countersign', version },
     { capabilities: { tools: {}, ...TASK_CAPABILITIES[era] }, instructions: INSTRUCTIONS },
   );
   // The name of our own tool is taken: no server answers in its place.
   const offered = async (): Promise<readonly Offer[]> =>
-    (await offers.of(caller.asker.tenant, named)).filter(({ name }) => name !== RESULT_TOOL);
+    (await offers.of(caller.asker.tenant, caller.server)).filter(({ name }) => name !== RESULT_TOOL);
   server.setRequestHandler('tools/list', async () => {
     const found = await inWords(offered);
     return { tools: [...found.map(listedTool), OWN_TOOL] };
