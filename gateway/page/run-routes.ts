@@ -144,16 +144,13 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
   });
 }
 
-interface Found {
+interface Opened {
   readonly read: RunRead;
   readonly request: ApprovalRequest;
-}
-
-interface Opened extends Found {
   readonly tool: KnownTool;
 }
 
-async function withTool(source: PageSource, viewer: Viewer, found: Found): Promise<Opened> {
+async function withTool(source: PageSource, viewer: Viewer, found: Omit<Opened, 'tool'>): Promise<Opened> {
   return { ...found, tool: await source.tool(viewer, found.request) };
 }
 
@@ -200,21 +197,13 @@ function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
 function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
   const { request } = found;
   const view = requestView({ ...found, viewer, now: Date.now(), typed, refusal: error });
-  return pageText({
-    title: `${request.tool} on ${request.server}`,
-    viewer,
-    at: 'inbox',
-    // The typed words would count as not typed, and vanish with the next change.
-    live: error === undefined,
-    main: markup`${error !== undefined && refusalView(error)}${view}`,
-  });
+  const main = markup`${error !== undefined && refusalView(error)}${view}`;
+  // The typed words would count as not typed, and vanish with the next change.
+  const live = error === undefined;
+  return pageText({ title: `${request.tool} on ${request.server}`, viewer, at: 'inbox', live, main });
 }
 
-const CHANGED = new CountersignError(
-  'DIGEST_MISMATCH',
-  'The request changed since you opened it; look at it again.',
-  {},
-);
+const CHANGED = new CountersignError('DIGEST_MISMATCH', 'The request changed since you opened it; look at it again.');
 
 function editPage(
   { request, tool }: Opened,
@@ -223,14 +212,10 @@ function editPage(
   filled: Pick<EditPage, 'typed' | 'problems'> = {},
 ): string {
   const view = editView({ request, tool, viewer, now: Date.now(), ...filled });
-  return pageText({
-    title: `Change ${request.tool}`,
-    viewer,
-    at: 'inbox',
-    // The next change would clear the fields.
-    live: filled.typed === undefined,
-    main: markup`${error !== undefined && refusalView(error)}${view}`,
-  });
+  const main = markup`${error !== undefined && refusalView(error)}${view}`;
+  // The next change would clear the fields.
+  const live = filled.typed === undefined;
+  return pageText({ title: `Change ${request.tool}`, viewer, at: 'inbox', live, main });
 }
 
 /** The form as it was before its arguments were compared. */
@@ -245,7 +230,7 @@ function editedIn(form: URLSearchParams, found: Opened): Edited {
   const made = sentForm(found, Object.fromEntries(form));
   if (made !== undefined) return readEdited(made, form);
   const message = "The tool's definition cannot be read just now. Nothing was sent; send the form again.";
-  throw new CountersignError('ARTIFACT_MISSING', message, {});
+  throw new CountersignError('ARTIFACT_MISSING', message);
 }
 
 /** The form with one more field in the list whose button was pressed. */
@@ -260,5 +245,5 @@ function unfit(problems: Edited['problems']): CountersignError {
   const told = [...problems.values()].map(({ path, reason }) => `${path} ${reason}`);
   const more = told.length > SHOWN_PROBLEMS ? [`and ${told.length - SHOWN_PROBLEMS} more`] : [];
   const message = `${[...told.slice(0, SHOWN_PROBLEMS), ...more].join('; ')}. Nothing was sent.`;
-  return new CountersignError('DECISION_INVALID', message, {});
+  return new CountersignError('DECISION_INVALID', message);
 }

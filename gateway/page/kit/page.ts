@@ -35,22 +35,17 @@ export interface PageOptions extends SignInOptions {
 /** A request for a page: its path names what `Path` says. */
 type Asked<Path extends object, Query extends object> = FastifyRequest<{ Params: Path; Querystring: Query }>;
 
-/** Who is signed in; undefined if nobody is, or no longer. */
+/** Who is signed in, with the places that the navigation offers; undefined if nobody is, or no longer. */
 export async function viewerOf(
   request: FastifyRequest,
-  { sessions, isDevelopment }: SignInOptions,
+  { sessions, isDevelopment, source }: PageOptions,
 ): Promise<Viewer | undefined> {
   const asker = await holderOf(request, sessions);
   if (asker === undefined) return undefined;
   const session = request.cookies[SESSION_COOKIE] ?? '';
   const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
-  return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
-}
-
-/** Who is signed in, with the places that the navigation offers. */
-async function visitorOf(request: FastifyRequest, options: PageOptions): Promise<Viewer | undefined> {
-  const viewer = await viewerOf(request, options);
-  return viewer && { ...viewer, places: options.source.places(viewer) };
+  const viewer = { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
+  return { ...viewer, places: source.places(viewer) };
 }
 
 /** Adds pages for people who are signed in. What goes wrong is told in a page. */
@@ -65,7 +60,7 @@ export function pagesOf(app: FastifyInstance, options: PageOptions) {
         method,
         url,
         handler: async (asked, reply) => {
-          const viewer = await visitorOf(asked, options);
+          const viewer = await viewerOf(asked, options);
           void reply.type(HTML).header('cache-control', 'no-store');
           if (viewer === undefined) return await signedOut(asked, reply);
           try {
@@ -93,7 +88,7 @@ export async function tellInPage(
   reply: FastifyReply,
   options: PageOptions,
 ): Promise<void> {
-  const text = refused(reply, await visitorOf(request, options), error, options);
+  const text = refused(reply, await viewerOf(request, options), error, options);
   await reply.type(HTML).header('cache-control', 'no-store').send(text);
 }
 
