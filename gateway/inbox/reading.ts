@@ -59,16 +59,16 @@ export class Reading {
     const held = listed?.row.tenant === '' ? undefined : listed;
     const known = held ?? (await this.#described(runId));
     const { row } = known ?? {};
-    if (known === undefined || row?.tenant !== asker.tenant || !(await this.#maySee(known, asker))) {
+    if (
+      known === undefined ||
+      row?.tenant !== asker.tenant ||
+      !(seesRun(row, asker) || (await this.#isNamedIn(known, asker)))
+    ) {
       // A refusal asks Temporal whether the gateway holds the run or not, so that both take the same and fail alike.
       if (held !== undefined) await this.#described(runId);
       throw noRun(runId);
     }
     return { run: row, initiator: row.initiator };
-  }
-
-  async #maySee(known: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
-    return seesRun(known.row, asker) || (await this.#isNamedIn(known, asker));
   }
 
   async #described(runId: string): Promise<Pick<Known, 'row' | 'approvers'> | undefined> {
