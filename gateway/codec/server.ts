@@ -22,8 +22,7 @@ import { askerOf, createServer, type GatewayLog, isLoopbackHost, listen, type Se
 import type { AskProvider } from '../identity/keys.ts';
 import { type Asker, People } from '../identity/person.ts';
 import { Tokens } from '../identity/tokens.ts';
-import { HttpMetrics } from '../metrics/http.ts';
-import { serveMetrics } from '../metrics/server.ts';
+import { HttpMetrics, serveMetrics } from '../metrics/server.ts';
 
 export interface CodecServerOptions {
   readonly config: CodecServerConfig;

@@ -22,7 +22,7 @@ import { changedNumber, changedNumberText } from '../../domain/text/written-json
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
-import type { Answered } from '../metrics/http.ts';
+import type { Answered } from '../metrics/server.ts';
 import { documentOf } from './document.ts';
 import { codedOf, Misfit, misfitOf, problemOf, refuseUnread, tooMany } from './problem.ts';
 

@@ -11,7 +11,7 @@ import { type ErrorCode, ERRORS } from '../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../contracts/metrics.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { Projection } from '../projection/projection.ts';
-import { HttpMetrics } from './http.ts';
+import { HttpMetrics } from './server.ts';
 import { AGES, type ClosedRequest, type WaitingRequests } from './waiting.ts';
 
 /** Kinds of answers that people give; a body of another kind is `other`. */
