@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
 import { detailOf } from '../../http/problem.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf } from '../kit/layout.ts';
+import { csrf, problemView, wrongField } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { ago } from '../kit/times.ts';
@@ -132,13 +132,9 @@ export function connectionFields(now: (name: string) => string, refused: Refused
 }
 
 function wrong(name: string, refused: RefusedForm | undefined): Shown {
-  return refused?.error.facts.path === name && markup` aria-invalid="true" aria-describedby="${name}.problem"`;
+  return wrongField(name, refused?.error.facts.path === name);
 }
 
-/** What is wrong with a field, beside it. */
 function problemOf(name: string, refused: RefusedForm | undefined): Shown {
-  return (
-    refused?.error.facts.path === name &&
-    markup`<p class="problem" id="${name}.problem">${foreign(detailOf(refused.error))}</p>`
-  );
+  return problemView(name, refused?.error.facts.path === name ? detailOf(refused.error) : undefined);
 }

@@ -9,6 +9,7 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { own } from '../kit/diff.ts';
 import { asciiJson, foreign, foreignBlock, isObject } from '../kit/faithful.ts';
+import { problemView } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Problem } from './read.ts';
 import { type EditForm, type Field, type Lengths, MOST_ITEMS } from './schema.ts';
@@ -89,11 +90,6 @@ function isSame(one: JsonValue, other: JsonValue): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-export function problemView(id: string, problems: ReadonlyMap<string, Problem>): Shown {
-  const problem = problems.get(id);
-  return problem && markup`<p class="problem" id="${id}.problem">${foreign(problem.reason)}</p>`;
-}
-
 class View {
   readonly #typed: Readonly<Record<string, string>> | undefined;
   readonly #problems: ReadonlyMap<string, Problem>;
@@ -115,11 +111,11 @@ class View {
       return markup`<fieldset class="field"${this.#described(id, hasHelp(shape))}>
         <legend>${this.#name(field)}</legend>
         ${this.#help(field)} ${shape.kind === 'list' ? this.#items(field) : this.#members(field, isNeeded)}
-        ${problemView(id, this.#problems)} ${this.#omit(field)}
+        ${problemView(id, this.#problems.get(id)?.reason)} ${this.#omit(field)}
       </fieldset>`;
     return markup`<div class="field">
       <label for="${id}">${this.#name(field)}</label>
-      ${this.#help(field)} ${this.#control(field, isNeeded && field.isRequired)} ${problemView(id, this.#problems)}
+      ${this.#help(field)} ${this.#control(field, isNeeded && field.isRequired)} ${problemView(id, this.#problems.get(id)?.reason)}
       ${this.#omit(field)}
     </div>`;
   }
@@ -130,7 +126,7 @@ class View {
         ><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label
       >
       <textarea id="more" name="more" rows="1"${this.#described('more', false)}>${LINE}${this.#typed?.['more'] ?? ''}</textarea>
-      ${problemView('more', this.#problems)}
+      ${problemView('more', this.#problems.get('more')?.reason)}
     </div>`;
   }
 
