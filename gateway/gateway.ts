@@ -173,13 +173,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     countersign,
     definitions: new Definitions(countersign, catalogs),
     answering: new Answering(
-      {
-        client,
-        taskQueue,
-        artifacts,
-        signer: speaking?.signer,
-        onAnswer: (kind, refusal) => metrics.answered(kind, refusal),
-      },
+      { ...reaching, signer: speaking?.signer, onAnswer: (kind, refusal) => metrics.answered(kind, refusal) },
       { reading, opened, projection },
     ),
     catalogs,
