@@ -24,11 +24,9 @@ import type { CatalogHandle, Countersign } from '../../client/index.ts';
 import { importPlan, type ImportPlan, wantedTool } from '../../domain/catalog/file.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Asker } from '../identity/person.ts';
-import { idIn, withId } from '../inbox/answering.ts';
+import { idIn, MOST_GROUPS, withId } from '../inbox/answering.ts';
 import { type Catalogs, noCatalog } from './catalogs.ts';
 
-/** Bound of the groups in one message. */
-const MOST_GROUPS = 100;
 /** Tools that an error names. */
 const MOST_NAMED = 5;
 

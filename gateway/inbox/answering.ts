@@ -30,7 +30,7 @@ import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
 /** Bound of the groups in one message. */
-const MOST_GROUPS = 100;
+export const MOST_GROUPS = 100;
 
 export interface AnsweringOptions {
   readonly artifacts?: CountersignOptions['artifacts'] | undefined;
