@@ -6,19 +6,18 @@
  *    this machine alone.
  * 2. In trust mode `signed` the gateway signs for people with a key of its own, or does not start.
  */
-import type { AddressInfo } from 'node:net';
 import type { Client } from '@temporalio/client';
 import { Countersign } from '../client/countersign.ts';
 import type { ArtifactReader } from '../client/ledger/ledger.ts';
 import type { Signer } from '../client/signing/signing.ts';
 import { defined } from '../contracts/defined.ts';
-import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
+import { CountersignError } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Callers } from './gate/callers.ts';
 import { createGate, openGate, type OpenGate } from './gate/gate.ts';
 import { WITHDRAWN } from './gate/tasks.ts';
-import { type GateRouteParts, registerGate } from './gate/routes.ts';
+import { registerGate } from './gate/routes.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { CatalogWatch } from './catalog/watch.ts';
@@ -51,9 +50,8 @@ import { addSignInRoutes } from './routes/sign-in.ts';
 import { GatewayMetrics } from './metrics/metrics.ts';
 import { type MetricsServer, serveMetrics } from './metrics/server.ts';
 import { WaitingRequests } from './metrics/waiting.ts';
-import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
-import { Streams } from './http/streams.ts';
-import { Waiters } from './http/waiters.ts';
+import { createServer, type GatewayLog, isLoopbackHost, listen, type Server } from './http/server.ts';
+import { Streams, Waiters } from './http/streams.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;
@@ -104,17 +102,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     if (config.metrics !== undefined)
       served = await serveMetrics(metrics, config.metrics.prometheus, 'gateway.metrics.prometheus');
     await projection.start();
-    await listen(app, config);
+    place.url = await listen(app, config, 'gateway', 'gateway.port');
   } catch (error) {
     await projection.stop();
     await served?.close();
     throw error;
   }
-  const { port } = app.server.address() as AddressInfo;
-  const url = urlOf(config.host, port);
-  place.url = url;
   return {
-    url,
+    url: place.url,
     ...defined({ metricsUrl: served?.url }),
     projection,
     queries: () => opened.asked,
@@ -178,13 +173,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     countersign,
     definitions: new Definitions(countersign, catalogs),
     answering: new Answering(
-      {
-        client,
-        taskQueue,
-        artifacts,
-        signer: speaking?.signer,
-        onAnswer: (kind, refusal) => metrics.answered(kind, refusal),
-      },
+      { ...reaching, signer: speaking?.signer, onAnswer: (kind, refusal) => metrics.answered(kind, refusal) },
       { reading, opened, projection },
     ),
     catalogs,
@@ -209,22 +198,17 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
   }
   const presses = pressesOf(options, parts, people, metrics);
   const place: Assembled['place'] = {};
-  const gate = gateOf(options, parts, { people, metrics, pages: () => place.url });
-  const app = await createApp(options, parts, { metrics, presses, gate: gate?.routes });
+  const gate = gateOf(options, parts, people, metrics, place);
+  const app = await createApp(options, parts, { metrics, presses, gate });
   return { app, parts, metrics, presses, gate, place };
-}
-
-interface GateSurroundings {
-  readonly people: People;
-  readonly metrics: GatewayMetrics;
-  /** URL at which the gateway listens. */
-  readonly pages: () => string | undefined;
 }
 
 function gateOf(
   { config, artifacts, log, version }: GatewayOptions,
   { tokens, catalogs, countersign, answering, waiters }: RouteParts,
-  { people, metrics, pages }: GateSurroundings,
+  people: People,
+  metrics: GatewayMetrics,
+  place: Assembled['place'],
 ): OpenGate | undefined {
   const { gate, oidc, limits } = config;
   if (gate === undefined) return undefined;
@@ -240,7 +224,7 @@ function gateOf(
       (await answering.call(asker, { runId, ...called }, how)).started,
     stop: async ({ asker }, runId) =>
       void (await answering.tell(asker, runId, {}, async (run) => await run.stop({ by: asker.id, reason: WITHDRAWN }))),
-    pages: () => (config.signIn === undefined ? callers.origin : new URL(config.signIn.publicUrl).origin) ?? pages(),
+    pages: () => (config.signIn === undefined ? callers.origin : new URL(config.signIn.publicUrl).origin) ?? place.url,
     onAnswer: (status) => metrics.answeredCall(status),
     onTrouble: (code, message) => {
       metrics.answeredCall(code);
@@ -263,16 +247,10 @@ function pressesOf(
   return new Presses({ config: slack, oidc, people, reading, answering, askSlack, onRefusal, log });
 }
 
-interface Extensions {
-  readonly metrics: GatewayMetrics;
-  readonly presses: Presses | undefined;
-  readonly gate: GateRouteParts | undefined;
-}
-
 async function createApp(
   { config, log, version }: GatewayOptions,
   parts: RouteParts,
-  { metrics, presses, gate }: Extensions,
+  { metrics, presses, gate }: Pick<Assembled, 'metrics' | 'presses' | 'gate'>,
 ): Promise<Server> {
   const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
@@ -290,18 +268,12 @@ async function createApp(
     staleness,
     onAnswer: (answered) => metrics.answeredHttp(answered),
   });
-  addServiceRoutes(app, parts);
+  addApiRoutes(app, parts);
   addSignInRoutes(app, parts);
-  addRunRoutes(app, parts);
-  addCallRoutes(app, parts);
-  addRequestRoutes(app, parts);
-  addRecordRoutes(app, parts);
-  addCatalogRoutes(app, parts);
-  addEventRoutes(app, parts);
   const { slack } = config;
   if (slack !== undefined && presses !== undefined)
     await app.register(async (inner) => registerSlack(inner, slack, presses));
-  if (gate !== undefined) await app.register(async (inner) => registerGate(inner, gate));
+  if (gate !== undefined) await app.register(async (inner) => registerGate(inner, gate.routes));
   await app.register(async (pages) => {
     registerPages(pages, {
       source: pageSource(parts, config),
@@ -315,13 +287,15 @@ async function createApp(
   return app;
 }
 
-async function listen(app: Server, { host, port }: GatewayConfig): Promise<void> {
-  try {
-    await app.listen({ host, port });
-  } catch (error) {
-    const message = `The gateway cannot listen on ${host}:${port} (${nodeCodeOf(error) ?? 'error'}). Choose another gateway.port.`;
-    throw new CountersignError('SETUP_INCOMPLETE', message, { path: 'gateway.port' }, { cause: error });
-  }
+/** Routes that the document of the API lists. */
+function addApiRoutes(app: Server, parts: RouteParts): void {
+  addServiceRoutes(app, parts);
+  addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
+  addRequestRoutes(app, parts);
+  addRecordRoutes(app, parts);
+  addCatalogRoutes(app, parts);
+  addEventRoutes(app, parts);
 }
 
 function assertKnowsPeople({ config, trust }: GatewayOptions): void {
@@ -357,19 +331,8 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
 export async function openApiDocument(config: GatewayConfig): Promise<object> {
   // Sound: the routes are listed and never called.
   const parts = { tokens: { isDevelopment: false } } as RouteParts;
-  const app = await createServer({
-    config,
-    tokens: parts.tokens,
-    version: '1.0.0-rc.1',
-    staleness: () => ({}),
-  });
-  addServiceRoutes(app, parts);
-  addRunRoutes(app, parts);
-  addCallRoutes(app, parts);
-  addRequestRoutes(app, parts);
-  addRecordRoutes(app, parts);
-  addCatalogRoutes(app, parts);
-  addEventRoutes(app, parts);
+  const app = await createServer({ config, tokens: parts.tokens, version: '1.0.0-rc.1' });
+  addApiRoutes(app, parts);
   await app.ready();
   return { ...app.swagger(), openapi: '3.1.0' };
 }

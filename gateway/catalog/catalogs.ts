@@ -40,6 +40,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { z } from 'zod';
 import type { Asker } from '../identity/person.ts';
+import { OneAnswer } from '../projection/one-answer.ts';
 import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown.ts';
 
 /** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */
@@ -76,11 +77,6 @@ export interface Connected {
   readonly unread: readonly string[];
 }
 
-interface Kept<T> {
-  readonly at: number;
-  readonly answer: Promise<T>;
-}
-
 /** What a snapshot says only together with the artifact store and the ledger. */
 interface Depth {
   readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
@@ -100,8 +96,8 @@ export class Catalogs {
   readonly #countersign: Countersign;
   readonly #settings: CatalogSettings;
   readonly #now: () => number;
-  readonly #listed = new LRUCache<string, Kept<readonly string[]>>({ max: MOST_KEPT });
-  readonly #snapshots = new LRUCache<string, Kept<CatalogSnapshot>>({ max: MOST_KEPT });
+  readonly #listed: OneAnswer<readonly string[]>;
+  readonly #snapshots: OneAnswer<CatalogSnapshot>;
   /** Holds only the newest state of each catalog: every refresh makes another one. */
   readonly #depths = new LRUCache<string, KeptDepth>({ max: MOST_KEPT });
   /** Catalogs that were connected here, which visibility may not list yet. */
@@ -111,6 +107,8 @@ export class Catalogs {
     this.#countersign = countersign;
     this.#settings = settings;
     this.#now = now;
+    this.#listed = new OneAnswer(MOST_KEPT, FRESH_MS, now);
+    this.#snapshots = new OneAnswer(MOST_KEPT, FRESH_MS, now);
   }
 
   rulesOf({ tenant }: Pick<Asker, 'tenant'>): CatalogRules {
@@ -295,7 +293,7 @@ export class Catalogs {
 
   /** Forgets what was read before a change. */
   changed(tenant: string, server: string): void {
-    this.#snapshots.delete(catalogId({ tenant, server }));
+    this.#snapshots.forget(catalogId({ tenant, server }));
   }
 
   /** Forgets what was read, since a message has been sent. */
@@ -311,7 +309,7 @@ export class Catalogs {
 
   /** Names the servers that have a catalog in a tenant. */
   async serversOf(tenant: string): Promise<readonly string[]> {
-    const listed = await this.#shared(this.#listed, tenant, async () =>
+    const listed = await this.#listed.get(tenant, async () =>
       (await this.#countersign.catalogs({ tenant }))
         // A writer to the namespace chooses search attributes, and the id alone says whose a catalog is.
         .filter((each) => each.tenant === tenant)
@@ -321,22 +319,8 @@ export class Catalogs {
   }
 
   async #snapshot(tenant: string, server: string): Promise<CatalogSnapshot> {
-    return await this.#shared(
-      this.#snapshots,
-      catalogId({ tenant, server }),
-      async () => await this.#handle({ tenant, server }).snapshot(),
-    );
-  }
-
-  async #shared<T>(kept: LRUCache<string, Kept<T>>, key: string, read: () => Promise<T>): Promise<T> {
-    const known = kept.get(key);
-    if (known !== undefined && this.#now() - known.at < FRESH_MS) return await known.answer;
-    const asking: Kept<T> = { at: this.#now(), answer: read() };
-    kept.set(key, asking);
-    asking.answer.catch(() => {
-      if (kept.get(key) === asking) kept.delete(key);
-    });
-    return await asking.answer;
+    const read = async (): Promise<CatalogSnapshot> => await this.#handle({ tenant, server }).snapshot();
+    return await this.#snapshots.get(catalogId({ tenant, server }), read);
   }
 
   async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {

@@ -24,24 +24,25 @@ import type { CatalogHandle, Countersign } from '../../client/index.ts';
 import { importPlan, type ImportPlan, wantedTool } from '../../domain/catalog/file.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Asker } from '../identity/person.ts';
-import { idIn, withId } from '../inbox/answering.ts';
+import { idIn, MOST_GROUPS, withId } from '../inbox/answering.ts';
 import { type Catalogs, noCatalog } from './catalogs.ts';
 
-/** Bound of the groups in one message. */
-const MOST_GROUPS = 100;
 /** Tools that an error names. */
 const MOST_NAMED = 5;
 
-/** Ids of a message: the header `Idempotency-Key`, and the id in its body. */
-export interface Named {
-  readonly key?: string | undefined;
+/** A message may have an id of its own. */
+interface Said {
   readonly requestId?: string | undefined;
 }
 
-interface Ids {
-  readonly requestId: string;
-  readonly by: Approver;
-}
+/** A message on its way. `key`: the header `Idempotency-Key`, which is its id where it has none of its own. */
+type Sending<Body> = [
+  asker: Asker,
+  server: string,
+  body: Body,
+  key: string | undefined,
+  send: (catalog: CatalogHandle, message: Body & { requestId: string; by: Approver }) => Promise<CatalogAck>,
+];
 
 export class CatalogChanges {
   readonly #countersign: Countersign;
@@ -60,7 +61,7 @@ export class CatalogChanges {
   async connect(
     asker: Asker,
     server: string,
-    { requestId, anew, url: named, ...body }: ConnectBody,
+    { anew, url: named, ...body }: ConnectBody,
     key?: string,
   ): Promise<CatalogAck> {
     if (!this.#catalogs.rightsOf(asker).has('connect')) throw mayNotConnect(this.#catalogs, asker, server);
@@ -69,38 +70,25 @@ export class CatalogChanges {
       const message = `The connection is not valid: url is missing, and the configuration names no server ${server}.`;
       throw new CountersignError('CATALOG_INVALID', message, { path: 'url' });
     }
-    return await this.#sent(asker, server, { requestId, key }, async (catalog, ids) =>
-      catalog.connect({ ...body, url, ...ids }, { anew: anew === true }),
+    const said = { ...body, url };
+    return await this.#sent(asker, server, said, key, async (catalog, message) =>
+      catalog.connect(message, { anew: anew === true }),
     );
   }
 
   /** Closes the server to every run; the settings of its tools stay. */
-  async disconnect(
-    asker: Asker,
-    server: string,
-    { requestId, expectedVersion }: DisconnectBody,
-    key?: string,
-  ): Promise<CatalogAck> {
-    return await this.#change(asker, server, { requestId, key }, async (catalog, ids) =>
-      catalog.disconnect({ expectedVersion, ...ids }),
-    );
+  async disconnect(asker: Asker, server: string, body: DisconnectBody, key?: string): Promise<CatalogAck> {
+    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.disconnect(message));
   }
 
   /** Lists the server's tools again. `refresh` of the answer is its number: it has ended when the report has it. */
-  async refresh(asker: Asker, server: string, { requestId }: RefreshBody, key?: string): Promise<CatalogAck> {
-    return await this.#change(asker, server, { requestId, key }, async (catalog, ids) => catalog.refresh(ids));
+  async refresh(asker: Asker, server: string, body: RefreshBody, key?: string): Promise<CatalogAck> {
+    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.refresh(message));
   }
 
   /** Changes tools: the whole list is taken, or nothing. `waiting` names a change that a second person must decide. */
-  async setTools(
-    asker: Asker,
-    server: string,
-    { requestId, ...body }: SetToolsBody,
-    key?: string,
-  ): Promise<CatalogAck> {
-    return await this.#change(asker, server, { requestId, key }, async (catalog, ids) =>
-      catalog.setToolPolicies({ ...body, ...ids }),
-    );
+  async setTools(asker: Asker, server: string, body: SetToolsBody, key?: string): Promise<CatalogAck> {
+    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.setToolPolicies(message));
   }
 
   /** Agrees to a change that waits, or refuses it. */
@@ -108,12 +96,11 @@ export class CatalogChanges {
     asker: Asker,
     server: string,
     changeId: string,
-    { requestId, ...body }: ChangeDecisionBody,
+    body: ChangeDecisionBody,
     key?: string,
   ): Promise<CatalogAck> {
-    return await this.#change(asker, server, { requestId, key }, async (catalog, ids) =>
-      catalog.decide({ ...body, changeId, ...ids }),
-    );
+    const decision = { ...body, changeId };
+    return await this.#change(asker, server, decision, key, async (catalog, message) => catalog.decide(message));
   }
 
   /**
@@ -149,26 +136,17 @@ export class CatalogChanges {
   }
 
   /** Sends to a catalog that is there. */
-  async #change(
-    asker: Asker,
-    server: string,
-    named: Named,
-    send: (catalog: CatalogHandle, ids: Ids) => Promise<CatalogAck>,
-  ): Promise<CatalogAck> {
+  async #change<Body extends Said>(...[asker, server, ...message]: Sending<Body>): Promise<CatalogAck> {
     await this.#catalogs.snapshot(asker, server);
-    return await this.#sent(asker, server, named, send);
+    return await this.#sent(asker, server, ...message);
   }
 
-  async #sent(
-    asker: Asker,
-    server: string,
-    named: Named,
-    send: (catalog: CatalogHandle, ids: Ids) => Promise<CatalogAck>,
-  ): Promise<CatalogAck> {
+  async #sent<Body extends Said>(...[asker, server, body, key, send]: Sending<Body>): Promise<CatalogAck> {
     const { tenant } = asker;
-    const requestId = named.requestId ?? idIn(named.key) ?? randomUUID();
+    const requestId = body.requestId ?? idIn(key) ?? randomUUID();
     try {
-      return await send(this.#countersign.catalog(server, tenant), { requestId, by: this.#senderOf(asker) });
+      const message = { ...body, requestId, by: this.#senderOf(asker) };
+      return await send(this.#countersign.catalog(server, tenant), message);
     } catch (error) {
       throw withId(error, { requestId });
     } finally {

@@ -11,6 +11,7 @@ import type { Countersign } from '../../client/countersign.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { OneAnswer } from '../projection/one-answer.ts';
 import { weightOf } from '../projection/weight.ts';
 import type { Catalogs, SeenDefinitions } from './catalogs.ts';
 
@@ -50,7 +51,7 @@ export class Definitions {
   });
   readonly #asking = new Map<string, Promise<Tools>>();
   readonly #failed = new LRUCache<string, true>({ max: 10_000, ttl: FAILED_MS });
-  readonly #inCatalogs = new LRUCache<string, Promise<SeenDefinitions | undefined>>({ max: 200, ttl: CATALOG_MS });
+  readonly #inCatalogs = new OneAnswer<SeenDefinitions | undefined>(200, CATALOG_MS);
 
   constructor(countersign: Pick<Countersign, 'run'>, catalogs: Pick<Catalogs, 'definitionsOf'>) {
     this.#countersign = countersign;
@@ -74,12 +75,8 @@ export class Definitions {
   }
 
   async #inCatalog({ tenant, server, tool }: Asked): Promise<SeenDefinitions | undefined> {
-    const key = JSON.stringify([tenant, server, tool]);
-    const kept = this.#inCatalogs.get(key);
-    if (kept !== undefined) return await kept;
-    const asking = this.#catalogs.definitionsOf(tenant, server, tool).catch(() => undefined);
-    this.#inCatalogs.set(key, asking);
-    return await asking;
+    const read = async () => await this.#catalogs.definitionsOf(tenant, server, tool).catch(() => undefined);
+    return await this.#inCatalogs.get(JSON.stringify([tenant, server, tool]), read);
   }
 
   async #toolsOf(runId: string, server: string): Promise<Tools> {

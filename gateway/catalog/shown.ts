@@ -36,19 +36,23 @@ export function rowOf(snapshot: CatalogSnapshot, now: number): CatalogRow {
   };
 }
 
+type Counted = Pick<CatalogTool, 'setting' | 'changed' | 'status'>;
+
+/** Says of each count whether a tool is in it. */
+export const IS_COUNTED: Readonly<Record<keyof CatalogCounts, (tool: Counted) => boolean>> = {
+  tools: () => true,
+  enabled: ({ setting }) => setting.enabled,
+  asking: ({ setting, changed }) => setting.enabled && !setting.denied && (setting.requiresApproval || changed),
+  denied: ({ setting }) => setting.enabled && setting.denied,
+  changed: ({ changed }) => changed,
+  missing: ({ status }) => status === 'missing',
+};
+
 export function countsOf(entries: readonly CatalogEntry[]): CatalogCounts {
-  const count = (isMeant: (entry: CatalogEntry) => boolean): number => entries.filter(isMeant).length;
-  const isOffered = ({ setting }: CatalogEntry): boolean => setting.enabled;
-  return {
-    tools: entries.length,
-    enabled: count(isOffered),
-    asking: count(
-      (entry) => isOffered(entry) && !entry.setting.denied && (entry.setting.requiresApproval || hasDrifted(entry)),
-    ),
-    denied: count((entry) => isOffered(entry) && entry.setting.denied),
-    changed: count(hasDrifted),
-    missing: count(({ status }) => status === 'missing'),
-  };
+  const tools = entries.map((entry) => ({ ...entry, changed: hasDrifted(entry) }));
+  const counts = Object.entries(IS_COUNTED).map(([name, isIn]) => [name, tools.filter(isIn).length] as const);
+  // Sound: the table has every count.
+  return Object.fromEntries(counts) as Record<keyof CatalogCounts, number>;
 }
 
 export function toolOf(entry: CatalogEntry, verdict: EffectiveVerdict | undefined): CatalogTool {

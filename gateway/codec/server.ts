@@ -8,21 +8,21 @@
  * 4. An unreadable payload is answered as it came; the others beside it are readable.
  * 5. The log says who has read how many payloads, and nothing of them; metrics count them, and name nobody.
  */
-import type { AddressInfo } from 'node:net';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { FastifyRequest } from 'fastify';
+import { collectDefaultMetrics, Counter } from 'prom-client';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { CODEC_METRICS } from '../../contracts/metrics.ts';
 import { SEALED_ENCODING, UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
 import type { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import type { IdCase } from '../../contracts/schemas/policy.ts';
-import { askerOf, createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from '../http/server.ts';
+import { askerOf, createServer, type GatewayLog, isLoopbackHost, listen, type Server } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import { type Asker, People } from '../identity/person.ts';
 import { Tokens } from '../identity/tokens.ts';
-import { serveMetrics } from '../metrics/server.ts';
-import { CodecMetrics, type Read } from './metrics.ts';
+import { HttpMetrics, serveMetrics } from '../metrics/server.ts';
 
 export interface CodecServerOptions {
   readonly config: CodecServerConfig;
@@ -64,17 +64,12 @@ export async function startCodecServer(options: CodecServerOptions): Promise<Cod
   addRoutes(app, options, tenants, metrics);
   const served =
     config.metrics && (await serveMetrics(metrics, config.metrics.prometheus, 'codecServer.metrics.prometheus'));
-  try {
-    await app.listen({ host: config.host, port: config.port });
-  } catch (error) {
+  const url = await listen(app, config, 'codec server', 'codecServer.port').catch(async (error: unknown) => {
     await served?.close();
-    const message = `The codec server cannot listen on ${config.host}:${config.port} (${nodeCodeOf(error) ?? 'error'}). Choose another codecServer.port.`;
-    throw new CountersignError('SETUP_INCOMPLETE', message, { path: 'codecServer.port' }, { cause: error });
-  }
-  // Sound: a listening TCP server has an address of this form.
-  const { port } = app.server.address() as AddressInfo;
+    throw error;
+  });
   return {
-    url: urlOf(config.host, port),
+    url,
     ...defined({ metricsUrl: served?.url }),
     stop: async () => void (await Promise.all([app.close(), served?.close()])),
   };
@@ -118,6 +113,29 @@ function tokensOf({ config, idCase, ask }: CodecServerOptions): Pick<Tokens, 'as
   if (development !== true) return new Tokens({ oidc, development }, people(may), ask);
   const developer = people({ ids: [DEVELOPER.id], groups: [] }).personOf({ ...DEVELOPER, exp: Infinity });
   return { isDevelopment: true, askerOf: async () => developer };
+}
+
+/** `clear`: it was not encrypted. `unreadable`: no key of this server reads it. */
+type Read = 'decrypted' | 'clear' | 'unreadable';
+
+export class CodecMetrics extends HttpMetrics {
+  readonly #payloads: Counter<'result'>;
+
+  constructor() {
+    super(CODEC_METRICS);
+    this.#payloads = new Counter({
+      name: CODEC_METRICS.payloads,
+      help: 'Payloads that were asked for, by what became of them.',
+      labelNames: ['result'],
+      registers: [this.registry],
+    });
+    for (const result of ['decrypted', 'clear', 'unreadable'] satisfies Read[]) this.#payloads.inc({ result }, 0);
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  read(result: Read): void {
+    this.#payloads.inc({ result });
+  }
 }
 
 /** A payload in the JSON form of Protocol Buffers: bytes are base64. */

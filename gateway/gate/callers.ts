@@ -66,18 +66,13 @@ export class Callers {
 
   /** @throws CountersignError `SIGN_IN_REQUIRED`, `ACTION_FORBIDDEN`, `TRUST_UNAVAILABLE` */
   async callerOf(authorization: string | undefined, server: string | undefined): Promise<Caller> {
-    const { tokens } = this.#parts;
-    const caller = this.#byKey(bearerIn(authorization)) ?? (await this.#byToken(tokens, authorization, server));
+    const caller = this.#byKey(bearerIn(authorization)) ?? (await this.#byToken(authorization, server));
     if (caller.asker.may.has('start')) return caller;
     throw new CountersignError('ACTION_FORBIDDEN', 'You may not have calls made here (gateway.may.start).');
   }
 
-  async #byToken(
-    tokens: Parts['tokens'],
-    authorization: string | undefined,
-    server: string | undefined,
-  ): Promise<Caller> {
-    const { asker, client } = await tokens.callerOf(authorization, this.audiencesOf(server));
+  async #byToken(authorization: string | undefined, server: string | undefined): Promise<Caller> {
+    const { asker, client } = await this.#parts.tokens.callerOf(authorization, this.audiencesOf(server));
     return { asker, client: `token/${client}` };
   }
 

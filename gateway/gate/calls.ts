@@ -19,7 +19,7 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Dispatch } from '../../contracts/schemas/run-spec.ts';
 import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from '../../domain/gate/ticket.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
-import type { Waiters } from '../http/waiters.ts';
+import type { Waiters } from '../http/streams.ts';
 import { keyOf } from '../http/server.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Offer } from './offers.ts';

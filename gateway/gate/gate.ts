@@ -4,7 +4,7 @@ import type { Countersign } from '../../client/countersign.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import type { GateConfig } from '../../contracts/schemas/gateway.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
-import type { Waiters } from '../http/waiters.ts';
+import type { Waiters } from '../http/streams.ts';
 import { GateCalls, type GateCallsParts } from './calls.ts';
 import type { McpParts } from './mcp-server.ts';
 import { type Offer, Offers } from './offers.ts';

@@ -23,7 +23,7 @@ import { REFERENCE_META, RESULT_TOOL } from './replies.ts';
 import {
   type Era,
   extensionBegun,
-  isMade,
+  invalid,
   legacyBegun,
   notBegun,
   serveTasks,
@@ -43,8 +43,6 @@ export interface McpParts {
 
 export interface Session {
   readonly caller: Caller;
-  /** The one server that is offered at this address; absent: all. */
-  readonly server?: string | undefined;
   /** Aborted when the client has gone, or the gateway stops. */
   readonly gone: AbortSignal;
   /** Aborted when the client has gone. */
@@ -72,15 +70,14 @@ const OWN_TOOL: Tool = {
 export function createGateServer(parts: McpParts, session: Session, era: Era): Server {
   const { offers, calls, tasks, version } = parts;
   const inWords = async <T>(act: () => Promise<T>): Promise<T> => await toldInWords(act, parts);
-  const { server: named } = session;
-  const caller: Caller = { ...session.caller, server: named };
+  const { caller } = session;
   const server = new Server(
     { name: 'countersign', title: 'Countersign', version },
     { capabilities: { tools: {}, ...TASK_CAPABILITIES[era] }, instructions: INSTRUCTIONS },
   );
   // The name of our own tool is taken: no server answers in its place.
   const offered = async (): Promise<readonly Offer[]> =>
-    (await offers.of(caller.asker.tenant, named)).filter(({ name }) => name !== RESULT_TOOL);
+    (await offers.of(caller.asker.tenant, caller.server)).filter(({ name }) => name !== RESULT_TOOL);
   server.setRequestHandler('tools/list', async () => {
     const found = await inWords(offered);
     return { tools: [...found.map(listedTool), OWN_TOOL] };
@@ -152,7 +149,7 @@ async function begunAsTask(
     reference === undefined
       ? await calls.make(caller, offer, args, exchange)
       : await calls.findMatching(caller, reference, calledIn(asked));
-  if (!isMade(made)) throw notBegun(made);
+  if ('reply' in made) throw notBegun(made);
   return legacyBegun(await tasks.begun(made));
 }
 
@@ -208,10 +205,6 @@ function unknownTool(name: string, found: readonly Offer[]): ProtocolError {
   return invalid(
     `No tool is offered under the name ${bounded(visible(name), 128)}, and this request ran nothing.${hint} An earlier call under this name may have run: ask ${RESULT_TOOL} with its reference.`,
   );
-}
-
-function invalid(message: string): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
 
 /** Tells trouble of this service as an error of the protocol with our code. Words of an error without a code stay here. */

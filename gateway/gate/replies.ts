@@ -7,11 +7,11 @@
  */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import { ResultPart, type ToolResult } from '../../contracts/schemas/call.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { ArtifactRef, JsonValue } from '../../contracts/schemas/json.ts';
-import { JsonObject } from '../../contracts/schemas/json.ts';
+import { type ArtifactRef, JsonObject, type JsonValue } from '../../contracts/schemas/json.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
@@ -71,30 +71,23 @@ export function pendingWords(pending: Pending): string {
 
 /** Reply to a call that cannot be made or found, in words for the model. */
 export function refusedReply(code: string, message: string, reference?: string): CallToolResult {
-  return {
-    content: [{ type: 'text', text: `Not executed (${code}): ${message}` }],
-    isError: true,
-    _meta: { [CALL_META]: { status: 'refused', code, ...defined({ reference }) } },
-  };
+  const meta = { status: 'refused', code, ...defined({ reference }) };
+  return errorReply(`Not executed (${code}): ${message}`, meta);
 }
 
 /** Reply to a call whose run has ended without an outcome, or is no longer on record. */
 export function unknownReply(code: string, message: string, reference: string): CallToolResult {
   const text = `It is not known whether this call was executed (${code}): ${message} Do not repeat it; first find out by other means whether it took effect.`;
-  return {
-    content: [{ type: 'text', text }],
-    isError: true,
-    _meta: { [CALL_META]: { reference, status: 'unknown', code } },
-  };
+  return errorReply(text, { reference, status: 'unknown', code });
 }
 
 /** Reply to a call that never ran, since its run ended before. */
 export function withdrawnReply(code: string, why: string, reference: string): CallToolResult {
-  return {
-    content: [{ type: 'text', text: `Not executed (${code}): ${why} before it ran.` }],
-    isError: true,
-    _meta: { [CALL_META]: { reference, status: 'cancelled', code } },
-  };
+  return errorReply(`Not executed (${code}): ${why} before it ran.`, { reference, status: 'cancelled', code });
+}
+
+function errorReply(text: string, meta: object): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true, _meta: { [CALL_META]: meta } };
 }
 
 export async function endedReply(
@@ -105,12 +98,8 @@ export async function endedReply(
   const { outcome, edited } = answer;
   const code = 'code' in outcome ? outcome.code : undefined;
   const meta = { [CALL_META]: { reference, status: outcome.kind, ...defined({ code, edited }) } };
-  const own =
-    outcome.kind === 'succeeded' || outcome.kind === 'failed'
-      ? outcome.recordedBy === undefined
-        ? outcome.result
-        : undefined
-      : undefined;
+  const isOwn = (outcome.kind === 'succeeded' || outcome.kind === 'failed') && outcome.recordedBy === undefined;
+  const own = isOwn ? outcome.result : undefined;
   if (own === undefined) {
     const { text, isError } = resultOf(answer);
     return { content: [{ type: 'text', text }], isError, _meta: meta };
@@ -162,16 +151,8 @@ async function wholeOf(
   read: Reader,
 ): Promise<{ readonly content: readonly ResultPart[]; readonly structured?: JsonValue | undefined }> {
   const bytes = full === undefined ? undefined : await read(full);
-  const whole = bytes === undefined ? undefined : Whole.safeParse(parsed(new TextDecoder().decode(bytes))).data;
+  const whole = bytes === undefined ? undefined : Whole.safeParse(jsonOf(new TextDecoder().decode(bytes))).data;
   return whole ?? { content, structured };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function blockOf(part: ResultPart, read: Reader): Promise<ContentBlock> {
@@ -220,5 +201,5 @@ export function notAsWritten(text: string): object | undefined {
 }
 
 function idIn(text: string): string | number | null {
-  return z.object({ id: z.union([z.string(), z.number()]) }).safeParse(parsed(text)).data?.id ?? null;
+  return z.object({ id: z.union([z.string(), z.number()]) }).safeParse(jsonOf(text)).data?.id ?? null;
 }

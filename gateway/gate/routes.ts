@@ -60,7 +60,7 @@ export function registerGate(app: FastifyInstance, parts: GateRouteParts): void 
       );
     try {
       const caller = await callers.callerOf(request.headers.authorization, server);
-      serving.set(request, caller);
+      serving.set(request, { ...caller, server });
       return caller.asker;
     } catch (error) {
       const isUnknown = error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED';
@@ -82,7 +82,7 @@ export function registerGate(app: FastifyInstance, parts: GateRouteParts): void 
         if (isBatch(request)) return await reply.status(400).send(NO_BATCH);
         const refused = typeof request.body === 'string' ? notAsWritten(request.body) : undefined;
         if (refused !== undefined) return await reply.send(refused);
-        return await serve(handler, { request, reply, caller, server: serverOf(request) }, parts);
+        return await serve(handler, { request, reply, caller }, parts);
       },
     });
 
@@ -138,12 +138,11 @@ interface Served {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly caller: Caller;
-  readonly server: string | undefined;
 }
 
 async function serve(
   { fetch }: McpHttpHandler,
-  { request, reply, caller, server }: Served,
+  { request, reply, caller }: Served,
   { stopping, answering }: Pick<GateRouteParts, 'stopping' | 'answering'>,
 ): Promise<FastifyReply> {
   const gone = new AbortController();
@@ -161,7 +160,6 @@ async function serve(
   // A stopping gateway aborts no request: its server answers that the call goes on.
   const session: Session = {
     caller,
-    server,
     gone: AbortSignal.any([gone.signal, stopping]),
     left: gone.signal,
     deliveryOf: async () => await delivered,

@@ -31,7 +31,12 @@ export async function serveGateOnStdio(
     ({ era }) =>
       createGateServer(
         parts,
-        { caller, server, gone, left: closed.signal, deliveryOf: async (id) => await transport.deliveryOf(id) },
+        {
+          caller: { ...caller, server },
+          gone,
+          left: closed.signal,
+          deliveryOf: async (id) => await transport.deliveryOf(id),
+        },
         era,
       ),
     { transport },

@@ -23,7 +23,7 @@ import {
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import type { Caller, Exchange, GateCalls, Made, Told } from './calls.ts';
+import type { Caller, Exchange, GateCalls, Told } from './calls.ts';
 import { CALL_META, pendingReply, statusOf } from './replies.ts';
 import type { Cancelled, GateTasks, TaskView } from './tasks.ts';
 
@@ -183,10 +183,6 @@ export function notBegun({ reply }: Told): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, wordsOf(reply), { [CALL_META]: reply._meta?.[CALL_META] });
 }
 
-export function isMade(made: Made | Told): made is Made {
-  return 'runId' in made;
-}
-
 function wordsOf({ content }: CallToolResult): string {
   const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   return bounded(texts.join('\n'), MOST_TEXT);
@@ -207,7 +203,7 @@ function uncancelled({ kind }: Exclude<Cancelled, { kind: 'cancelled' }>, taskId
   return kind === 'unknown' ? unknownTask(taskId) : invalid(NOT_CANCELLED[kind]);
 }
 
-function invalid(message: string): ProtocolError {
+export function invalid(message: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
 

@@ -70,9 +70,7 @@ export class GateTasks {
       startedAt,
       updatedAt: startedAt,
       keptMs: await this.#parts.tickets.keptMs({ startedAt }),
-      askAgainMs: ASK_AGAIN_MS[pending.status],
-      words: pendingWords(pending),
-      isRunning: pending.status === 'running',
+      ...shownOf(pending),
     };
   }
 
@@ -151,13 +149,11 @@ export class GateTasks {
     const end = endedAt === undefined ? undefined : await outcomes.endOf(runId, { deadlineMs: READ_MS, preview });
     if (end !== undefined)
       return { ...view, updatedAt: endedAt ?? startedAt, askAgainMs: ASK_AGAIN_MS.running, words: '', end };
-    const pending = await outcomes.pendingOf(runId);
-    return {
-      ...view,
-      updatedAt: startedAt,
-      askAgainMs: ASK_AGAIN_MS[pending.status],
-      words: pendingWords(pending),
-      isRunning: pending.status === 'running',
-    };
+    return { ...view, updatedAt: startedAt, ...shownOf(await outcomes.pendingOf(runId)) };
   }
+}
+
+function shownOf(pending: Pending): Pick<TaskView, 'askAgainMs' | 'words' | 'isRunning'> {
+  const { status } = pending;
+  return { askAgainMs: ASK_AGAIN_MS[status], words: pendingWords(pending), isRunning: status === 'running' };
 }

@@ -4,9 +4,11 @@
  * 1. A status comes from the table alone: one code has one status everywhere.
  * 2. Nothing of a fault is told but its code; the log has the rest, under the request id.
  */
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { troubleOf } from '../../client/engine/trouble.ts';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorFacts, nodeCodeOf } from '../../contracts/errors.ts';
 import type { ProblemDetails } from '../../contracts/schemas/http-api.ts';
 import { type Problem, problemsOf } from '../../contracts/schemas/parse.ts';
 import type { z } from 'zod';
@@ -44,8 +46,7 @@ export function tooMany(what: string): CountersignError {
 /** Gives any error a code of the table. */
 export function codedOf(error: unknown): CountersignError {
   if (error instanceof CountersignError) return error;
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  const own = OF_FASTIFY[code];
+  const own = OF_FASTIFY[nodeCodeOf(error) ?? ''];
   if (own !== undefined) return own();
   const status = typeof error === 'object' && error !== null && 'statusCode' in error ? Number(error.statusCode) : 0;
   if (status >= 400 && status < 500)
@@ -99,4 +100,33 @@ function plainFacts(facts: ErrorFacts): ProblemDetails['facts'] {
 function titleOf(code: string): string {
   const words = code.toLowerCase().replaceAll('_', ' ');
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
+/** Answers what Node could not read as a request: no route, no hook and no person has seen it. */
+export function refuseUnread(error: unknown, socket: Socket, headers: Readonly<Record<string, string>>): void {
+  const code = nodeCodeOf(error);
+  // Nobody reads an answer.
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const problem = problemOf(unreadAs(code), randomUUID());
+  const body = JSON.stringify(problem);
+  const lines = {
+    ...headers,
+    'content-type': 'application/problem+json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': problem.requestId,
+    connection: 'close',
+  };
+  const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Words after the status may be left out (RFC 9112 §4).
+  socket.end(`HTTP/1.1 ${problem.status} \r\n${head.join('')}\r\n${body}`);
+}
+
+function unreadAs(code: string | undefined): CountersignError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new CountersignError(
+      'HEADERS_TOO_LARGE',
+      'Path and headers have more bytes than this gateway takes. Nothing was changed.',
+    );
+  const reason = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'did not arrive whole in time' : 'is no HTTP/1.1';
+  return new CountersignError('BODY_UNREADABLE', `The request ${reason}. Nothing was changed; send it again.`);
 }

@@ -8,6 +8,7 @@
  * 5. Requests count for the person who sends them, on open routes too; for an address only where nobody has signed in.
  */
 import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
 import cookie from '@fastify/cookie';
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
@@ -15,17 +16,15 @@ import swagger from '@fastify/swagger';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
-import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
-import { signIn } from '../identity/person.ts';
+import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
-import type { Answered } from '../metrics/http.ts';
+import type { Answered } from '../metrics/server.ts';
 import { documentOf } from './document.ts';
-import { codedOf, Misfit, misfitOf, problemOf, tooMany } from './problem.ts';
-import { refuseUnread } from './unread.ts';
+import { codedOf, Misfit, misfitOf, problemOf, refuseUnread, tooMany } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -313,9 +312,26 @@ export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Returns the URL of a server that listens at this address. */
-export function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+/**
+ * @param path of the port in the configuration
+ * @returns the URL at which the server listens
+ * @throws CountersignError `SETUP_INCOMPLETE` if the port is taken
+ */
+export async function listen(
+  app: Server,
+  { host, port }: Pick<GatewayConfig, 'host' | 'port'>,
+  name: string,
+  path: string,
+): Promise<string> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const message = `The ${name} cannot listen on ${host}:${port} (${nodeCodeOf(error) ?? 'error'}). Choose another ${path}.`;
+    throw new CountersignError('SETUP_INCOMPLETE', message, { path }, { cause: error });
+  }
+  // Sound: a server that listens on a port has such an address.
+  const { port: taken } = app.server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${taken}`;
 }
 
 const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;

@@ -1,7 +1,9 @@
 /**
- * Keeps event streams (server-sent events, WHATWG HTML §9.2) within bounds.
+ * Keeps within bounds what holds a connection: event streams (server-sent events, WHATWG HTML §9.2), and requests that
+ * wait for the end of something, each with a poll of Temporal that lasts as long as it may, also when nobody listens any
+ * more.
  *
- * 1. Their number is bounded, for each person too.
+ * 1. The number of both is bounded, for each person too.
  * 2. A reader that falls behind is waited for (`ready`). Events that cannot wait let it go above a bound, and so does a
  *    reader that takes nothing for some time; it resumes by `Last-Event-ID`.
  * 3. A stream ends with the token that opened it.
@@ -16,6 +18,45 @@ const HEARTBEAT_MS = 15_000;
 const MOST_WAITING_BYTES = 1_048_576;
 /** Time after which a reader that lost its connection comes back. */
 const RETRY_MS = 2_000;
+
+type Limits = Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>;
+
+/** Places for those who wait: the number of all is bounded, and that of each person. */
+export class Waiters {
+  readonly #limits: Limits;
+  readonly #ofPerson = new Map<string, number>();
+  #all = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /** @throws CountersignError `RATE_LIMITED`, before anything is asked */
+  async hold<T>(person: string, wait: () => Promise<T>): Promise<T> {
+    const leave = this.take(person, 'requests that wait', 'requests of one person that wait');
+    try {
+      return await wait();
+    } finally {
+      leave();
+    }
+  }
+
+  /** @returns how to give the place back */
+  take(person: string, all: string, ofOnePerson: string): () => void {
+    const { streams, streamsPerPerson } = this.#limits;
+    const own = this.#ofPerson.get(person) ?? 0;
+    if (this.#all >= streams) throw tooMany(`${streams} ${all}`);
+    if (own >= streamsPerPerson) throw tooMany(`${streamsPerPerson} ${ofOnePerson}`);
+    this.#all += 1;
+    this.#ofPerson.set(person, own + 1);
+    return () => {
+      this.#all -= 1;
+      const left = (this.#ofPerson.get(person) ?? 1) - 1;
+      if (left === 0) this.#ofPerson.delete(person);
+      else this.#ofPerson.set(person, left);
+    };
+  }
+}
 
 export interface Stream {
   /** Sends an event; does nothing after the end. */
@@ -37,12 +78,11 @@ export interface Opening {
 }
 
 export class Streams {
-  readonly #limits: Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>;
+  readonly #places: Waiters;
   readonly #open = new Set<Stream>();
-  readonly #ofPerson = new Map<string, number>();
 
-  constructor(limits: Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>) {
-    this.#limits = limits;
+  constructor(limits: Limits) {
+    this.#places = new Waiters(limits);
   }
 
   get size(): number {
@@ -54,11 +94,7 @@ export class Streams {
    * @throws CountersignError `RATE_LIMITED`, before anything is written
    */
   open(response: ServerResponse, { person, until, headers }: Opening): Stream {
-    const own = this.#ofPerson.get(person) ?? 0;
-    if (this.#open.size >= this.#limits.streams) throw tooMany(`${this.#limits.streams} event streams`);
-    if (own >= this.#limits.streamsPerPerson)
-      throw tooMany(`${this.#limits.streamsPerPerson} event streams of one person`);
-    this.#ofPerson.set(person, own + 1);
+    const leave = this.#places.take(person, 'event streams', 'event streams of one person');
     response.writeHead(200, {
       ...headers,
       'content-type': 'text/event-stream; charset=utf-8',
@@ -101,9 +137,7 @@ export class Streams {
       clearInterval(heartbeat);
       clearTimeout(expiry);
       this.#open.delete(stream);
-      const left = (this.#ofPerson.get(person) ?? 1) - 1;
-      if (left <= 0) this.#ofPerson.delete(person);
-      else this.#ofPerson.set(person, left);
+      leave();
       over.abort();
     };
     response.once('close', release);

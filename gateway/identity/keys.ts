@@ -1,14 +1,23 @@
 /**
- * Holds the provider's public keys, and reads them anew when a token names one that is not known.
+ * Verifies tokens by the provider's public keys, and reads these anew when a token names one that is not known.
  *
  * 1. One read runs at a time, and an unknown key causes at most one in half a minute: tokens are made up easily.
  * 2. Keys that cannot be read anew count for a day more. After that nobody is believed: a key may have been revoked.
  */
-import { createLocalJWKSet, errors, type JWSHeaderParameters, type FlattenedJWSInput } from 'jose';
+import {
+  createLocalJWKSet,
+  errors,
+  type FlattenedJWSInput,
+  type JWSHeaderParameters,
+  type JWTPayload,
+  jwtVerify,
+} from 'jose';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { OidcConfig } from '../../contracts/schemas/gateway.ts';
 
+/** Clocks of providers and gateways may differ by so much. */
+const SKEW_SECONDS = 30;
 const FRESH_MS = 600_000;
 const COOLDOWN_MS = 30_000;
 const LONGEST_KEPT_MS = 86_400_000;
@@ -36,8 +45,20 @@ export class ProviderKeys {
     this.#now = now;
   }
 
-  /** Finds the key of a token, as `jose` wants it. @throws errors of `jose`; CountersignError `TRUST_UNAVAILABLE` */
-  async find(header: JWSHeaderParameters, token: FlattenedJWSInput): ReturnType<KeySet> {
+  /** Reads the claims of a token for this audience. @throws errors of `jose`; CountersignError `TRUST_UNAVAILABLE` */
+  async verified(token: string, audience: string | string[]): Promise<JWTPayload> {
+    const { issuer, algorithms } = this.#oidc;
+    const { payload } = await jwtVerify(token, async (header, flat) => await this.#find(header, flat), {
+      issuer,
+      audience,
+      algorithms,
+      clockTolerance: SKEW_SECONDS,
+      requiredClaims: ['exp'],
+    });
+    return payload;
+  }
+
+  async #find(header: JWSHeaderParameters, token: FlattenedJWSInput): ReturnType<KeySet> {
     const set = await this.#current();
     try {
       return await set(header, token);

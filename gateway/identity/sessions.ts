@@ -8,13 +8,13 @@
  * 5. Sessions of the development login have a key of their own, made for the process: no other gateway believes them.
  */
 import { randomBytes } from 'node:crypto';
-import { EncryptJWT, errors, jwtDecrypt, jwtVerify } from 'jose';
+import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
-import { claimedIn, SKEW_SECONDS } from './tokens.ts';
+import { claimedIn } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
 export const SESSION_COOKIE = '__Host-countersign';
@@ -84,16 +84,9 @@ export class Sessions {
 
   /** Returns who holds the session. @throws CountersignError `SIGN_IN_REQUIRED` */
   async askerOf(cookie: string): Promise<Asker> {
-    const { id, groups, tenant, exp } = await this.#claimedIn(cookie);
+    const own = this.#development && (await opened<Claimed>(cookie, [this.#development], 'development'));
+    const { id, groups, tenant, exp } = own ?? (await this.#opened<Claimed>(cookie, 'session'));
     return this.#people.personOf({ id, groups, tenant, exp });
-  }
-
-  async #claimedIn(cookie: string): Promise<Claimed> {
-    if (this.#development !== undefined) {
-      const found = await opened<Claimed>(cookie, [this.#development], 'development');
-      if (found !== undefined) return found;
-    }
-    return await this.#opened<Claimed>(cookie, 'session');
   }
 
   /** Makes a session of the development login. @throws CountersignError `ACTION_FORBIDDEN` if there is no such login */
@@ -155,12 +148,7 @@ export class Sessions {
         expectedNonce: nonce,
         requireIdToken: true,
       });
-      const { payload } = await jwtVerify(token, async (header, flat) => await keys.find(header, flat), {
-        issuer: oidc.issuer,
-        audience: client.client_id,
-        algorithms: oidc.algorithms,
-        clockTolerance: SKEW_SECONDS,
-      });
+      const payload = await keys.verified(token, client.client_id);
       const { id, groups, tenant } = claimedIn(payload, oidc);
       // The claims must name somebody now, not at the next request.
       const usable = this.#people.personOf({ id, groups, tenant, exp: payload.exp });

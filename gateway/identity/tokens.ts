@@ -13,18 +13,12 @@ import { isOfGate } from './audiences.ts';
 import { type AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 
-/** Clocks of providers and gateways may differ by so much. */
-export const SKEW_SECONDS = 30;
 const LONGEST_TOKEN = 16_384;
 
 /** Who sends a token, and by which client; an empty name if the token does not say. */
 export interface TokenCaller {
   readonly asker: Asker;
   readonly client: string;
-}
-
-interface Wanted extends Pick<OidcConfig, 'issuer' | 'algorithms'> {
-  readonly audience: string | string[];
 }
 
 export class Tokens {
@@ -81,7 +75,9 @@ export class Tokens {
     if (this.#development !== undefined && issuerOf(token) === DEVELOPMENT_ISSUER)
       return { asker: this.#people.personOf(await this.#development.claimsOf(token)), client: 'development' };
     if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this server.');
-    const payload = await this.#verified(token, { ...this.#oidc, audience }, this.#keys);
+    const payload = await this.#keys.verified(token, audience).catch((error: unknown) => {
+      throw error instanceof CountersignError ? error : signIn(refusalOf(error));
+    });
     if (payload['cnf'] !== undefined)
       throw signIn('The token is bound to a key, and proofs of keys are not taken here: ask for a bearer token.');
     if ([payload.aud ?? []].flat().some(isOther))
@@ -95,21 +91,6 @@ export class Tokens {
       throw new CountersignError('ROUTE_UNKNOWN', 'This gateway has no development login.');
     const issued = await this.#development.issue(claimed);
     return { ...issued, asker: this.#people.personOf({ ...claimed, exp: Date.parse(issued.expiresAt) / 1_000 }) };
-  }
-
-  async #verified(token: string, oidc: Wanted, keys: ProviderKeys): Promise<JWTPayload> {
-    try {
-      const { payload } = await jwtVerify(token, async (header, flat) => await keys.find(header, flat), {
-        issuer: oidc.issuer,
-        audience: oidc.audience,
-        algorithms: oidc.algorithms,
-        clockTolerance: SKEW_SECONDS,
-        requiredClaims: ['exp'],
-      });
-      return payload;
-    } catch (error) {
-      throw error instanceof CountersignError ? error : signIn(refusalOf(error));
-    }
   }
 }
 

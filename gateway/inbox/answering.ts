@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
 import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
@@ -29,7 +30,7 @@ import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
 /** Bound of the groups in one message. */
-const MOST_GROUPS = 100;
+export const MOST_GROUPS = 100;
 
 export interface AnsweringOptions {
   readonly artifacts?: CountersignOptions['artifacts'] | undefined;
@@ -76,12 +77,7 @@ export class Answering {
 
   #make(signer: Signer | undefined): Countersign {
     const { client, artifacts, taskQueue } = this.#options;
-    return new Countersign({
-      client,
-      ...(artifacts && { artifacts }),
-      taskQueue,
-      ...(signer && { signer }),
-    });
+    return new Countersign({ client, taskQueue, ...defined({ artifacts, signer }) });
   }
 
   #for({ groups }: Asker): Countersign {
@@ -123,8 +119,7 @@ export class Answering {
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed call is one that a caller may write.
     const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;
-    const started = { runId, call: whole, ...how };
-    return await once(runId, async () => await this.#for(asker).call(started));
+    return await once(runId, async () => await this.#for(asker).call({ runId, call: whole, ...how }));
   }
 
   /**

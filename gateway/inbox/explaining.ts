@@ -12,7 +12,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { ExplainBody, Explained } from '../../contracts/schemas/http/records.ts';
 import type { PolicyCase } from '../../contracts/schemas/policy-cases.ts';
 import { keyOf } from '../http/server.ts';
-import type { Waiters } from '../http/waiters.ts';
+import type { Waiters } from '../http/streams.ts';
 import type { Asker } from '../identity/person.ts';
 
 /** A call as `policy explain` judges it. */

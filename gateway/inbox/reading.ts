@@ -6,6 +6,7 @@
  * 3. A cursor names the last row of its page, so that rows that come and go move no other row.
  */
 import type { Client } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type {
@@ -42,7 +43,7 @@ export class Reading {
   readonly #opened: Opened;
   readonly #now: () => number;
   /** Runs whose whole ledger was read in vain lately. */
-  readonly #unnamed = new Map<string, number>();
+  readonly #unnamed = new LRUCache<string, number>({ max: 10_000 });
 
   constructor(client: Client, projection: Projection, opened: Opened, now: () => number = Date.now) {
     this.#client = client;
@@ -58,16 +59,16 @@ export class Reading {
     const held = listed?.row.tenant === '' ? undefined : listed;
     const known = held ?? (await this.#described(runId));
     const { row } = known ?? {};
-    if (known === undefined || row?.tenant !== asker.tenant || !(await this.#maySee(known, asker))) {
+    if (
+      known === undefined ||
+      row?.tenant !== asker.tenant ||
+      !(seesRun(row, asker) || (await this.#isNamedIn(known, asker)))
+    ) {
       // A refusal asks Temporal whether the gateway holds the run or not, so that both take the same and fail alike.
       if (held !== undefined) await this.#described(runId);
       throw noRun(runId);
     }
     return { run: row, initiator: row.initiator };
-  }
-
-  async #maySee(known: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
-    return seesRun(known.row, asker) || (await this.#isNamedIn(known, asker));
   }
 
   async #described(runId: string): Promise<Pick<Known, 'row' | 'approvers'> | undefined> {
@@ -82,18 +83,13 @@ export class Reading {
       if (row.pending > 0 && (await this.#opened.requests(row.runId)).some((each) => isOf(each.approvers))) return true;
       if (this.#now() - (this.#unnamed.get(row.runId) ?? Number.NEGATIVE_INFINITY) < UNNAMED_MS) return false;
       if ((await this.#opened.everyRule(row.runId)).some(isOf)) return true;
-      this.#remember(row.runId);
+      this.#unnamed.set(row.runId, this.#now());
       return false;
     } catch (error) {
       // Another answer would tell that the run is there.
       if (error instanceof CountersignError) return false;
       throw error;
     }
-  }
-
-  #remember(runId: string): void {
-    if (this.#unnamed.size >= MOST_UNNAMED) this.#unnamed.clear();
-    this.#unnamed.set(runId, this.#now());
   }
 
   /** Lists the requests of a run's current turn that the person may see. */
@@ -189,7 +185,6 @@ export class Reading {
 
 /** A ledger that named nobody is not read for others again so soon. */
 const UNNAMED_MS = 10_000;
-const MOST_UNNAMED = 10_000;
 
 interface Found {
   readonly row: RequestRow;

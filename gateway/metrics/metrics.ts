@@ -6,12 +6,12 @@
  * 2. What is known without asking a run is counted; a scrape asks nobody.
  * 3. What operators are alerted to stands at 0 from the start, so that the first one is seen as a change.
  */
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram } from 'prom-client';
 import { type ErrorCode, ERRORS } from '../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../contracts/metrics.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { Projection } from '../projection/projection.ts';
-import { type Answered, HttpMetrics } from './http.ts';
+import { HttpMetrics } from './server.ts';
 import { AGES, type ClosedRequest, type WaitingRequests } from './waiting.ts';
 
 /** Kinds of answers that people give; a body of another kind is `other`. */
@@ -35,24 +35,23 @@ export interface Measured {
   readonly opened: { readonly stuck: number };
 }
 
-export class GatewayMetrics {
-  readonly #registry = new Registry();
+export class GatewayMetrics extends HttpMetrics {
   readonly #answers: Counter<'kind' | 'result'>;
   readonly #gateCalls: Counter<'status'>;
   readonly #readsFailed: Counter<'code'>;
-  readonly #http: HttpMetrics;
   readonly #closed: Histogram<'result'>;
   readonly #runsEnded: Counter<'status'>;
   /** Counts open requests, once for all metrics of them. */
   #countOpen = (): void => undefined;
 
   constructor() {
-    const registers = [this.#registry];
+    const names = GATEWAY_METRICS;
+    super(names);
+    const registers = [this.registry];
     const counter = <Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> =>
       new Counter({ name, help, labelNames, registers });
     const histogram = <Label extends string>(name: string, help: string, labelNames: Label[], buckets: number[]) =>
       new Histogram({ name, help, labelNames, buckets, registers });
-    const names = GATEWAY_METRICS;
     this.#answers = counter(names.answers, 'Answers of people by this gateway: accepted, or the code of the refusal.', [
       'kind',
       'result',
@@ -61,7 +60,6 @@ export class GatewayMetrics {
       'status',
     ]);
     this.#readsFailed = counter(names.readsFailed, 'Reads of runs that failed, by code.', ['code']);
-    this.#http = new HttpMetrics(this.#registry, names);
     this.#closed = histogram(names.closed, 'Time for which a request was open.', ['result'], DECISION_SECONDS);
     this.#runsEnded = counter(names.runsEnded, 'Runs that ended while this gateway looked.', ['status']);
     for (const status of ['succeeded', 'waiting']) this.#gateCalls.inc({ status }, 0);
@@ -86,10 +84,6 @@ export class GatewayMetrics {
     this.#readsFailed.inc({ code });
   }
 
-  answeredHttp(answered: Answered): void {
-    this.#http.answered(answered);
-  }
-
   closed({ result, seconds }: ClosedRequest): void {
     this.#closed.observe({ result }, seconds);
   }
@@ -100,7 +94,7 @@ export class GatewayMetrics {
 
   /** Adds what is read when Prometheus asks, and what Node tells of the process. */
   measure({ projection, waiting, streams, opened }: Measured): void {
-    const registers = [this.#registry];
+    const registers = [this.registry];
     const names = GATEWAY_METRICS;
     const gauge = (name: string, help: string, read: () => number): void => {
       // prom-client calls `collect` with the gauge as `this`.
@@ -133,16 +127,11 @@ export class GatewayMetrics {
       for (const [group, counts] of counted.byGroup)
         for (const age of AGES) byGroup.set({ group, age }, counts.get(age) ?? 0);
     };
-    collectDefaultMetrics({ register: this.#registry });
+    collectDefaultMetrics({ register: this.registry });
   }
 
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
-
-  /** Everything in Prometheus' text format. */
-  async text(): Promise<string> {
+  override async text(): Promise<string> {
     this.#countOpen();
-    return await this.#registry.metrics();
+    return await super.text();
   }
 }

@@ -7,6 +7,7 @@
  *    at least as many have closed as the number falls: one that opens in the same second hides one that closes.
  * 3. A request that was open before this gateway looked, or is not listed, is as old as its run has waited.
  */
+import { LRUCache } from 'lru-cache';
 import type { Known, Projection } from '../projection/projection.ts';
 
 /** Bounds of ages in seconds; what is older than all of them is `more`. */
@@ -78,7 +79,7 @@ export class WaitingRequests {
   readonly #runs = new Map<string, Followed>();
   readonly #startedAt: number;
   /** Runs of which the end has been counted: visibility may show an end again, with what it learns later. */
-  readonly #ended = new Set<string>();
+  readonly #ended = new LRUCache<string, true>({ max: 10_000 });
 
   /**
    * @param groups become labels by their names; all others together are `(other)`
@@ -109,7 +110,7 @@ export class WaitingRequests {
     const unlisted = Math.max(0, row.pending - open.size);
     if (before !== undefined) this.#tellClosed(before, open, unlisted, now);
     if (row.endedAt !== undefined && Date.parse(row.endedAt) >= this.#startedAt && !this.#ended.has(row.runId)) {
-      this.#remember(row.runId);
+      this.#ended.set(row.runId, true);
       this.#tell.runEnded(STATUSES.has(row.status) ? row.status : 'other');
     }
     if (row.pending === 0) this.#runs.delete(row.runId);
@@ -129,12 +130,6 @@ export class WaitingRequests {
     const others = Array.from({ length }, () => ({ since, deadline }));
     for (const each of [...listed, ...others])
       this.#tell.closed({ result: now >= each.deadline ? 'expired' : 'closed', seconds: (now - each.since) / 1_000 });
-  }
-
-  #remember(runId: string): void {
-    const [oldest] = this.#ended;
-    if (this.#ended.size >= 10_000 && oldest !== undefined) this.#ended.delete(oldest);
-    this.#ended.add(runId);
   }
 
   #labelsOf(approvers: readonly string[] | undefined): readonly string[] {

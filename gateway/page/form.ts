@@ -1,8 +1,9 @@
 /** Reads the forms of the pages into the messages that runs take. What does not fit is told by field. */
 import { CountersignError } from '../../contracts/errors.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
+import { isObject } from './kit/faithful.ts';
 import { writtenJson } from './kit/json.ts';
 import type { Sent } from './kit/port.ts';
 import { fieldPath } from './question.ts';
@@ -19,11 +20,7 @@ export function answerOf(form: URLSearchParams, request: ApprovalRequest): Omit<
     digest: needed(form, 'digest'),
     runId: needed(form, 'runId'),
     decisionId: needed(form, 'decisionId'),
-    ...given(form, 'comment'),
-    ...given(form, 'reason'),
-    ...given(form, 'result'),
-    ...given(form, 'message'),
-    ...given(form, 'answer'),
+    ...given(form, ['comment', 'reason', 'result', 'message', 'answer']),
   };
   const update = about === undefined ? 'decide' : UPDATES[about.kind];
   if (about?.kind === 'input' && kind === 'provide')
@@ -46,9 +43,9 @@ function needed(form: URLSearchParams, name: string): string {
   return value;
 }
 
-function given(form: URLSearchParams, name: string): Record<string, string> {
-  const value = form.get(name)?.replaceAll('\r\n', '\n');
-  return value === undefined || value === '' ? {} : { [name]: value };
+function given(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  const texts = names.map((name) => [name, form.get(name)?.replaceAll('\r\n', '\n') ?? ''] as const);
+  return Object.fromEntries(texts.filter(([, text]) => text !== ''));
 }
 
 /** @param called what the page calls the field */
@@ -64,15 +61,9 @@ function instantOf(text: string): string {
 }
 
 export function objectOf(text: string, path: string): JsonObject {
-  const value = jsonOf(text, path);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(path, 'must be a JSON object');
-  // Sound: it is no list; the compiler does not see that of a list that is read only.
-  return value as JsonObject;
-}
-
-function jsonOf(text: string, path: string): JsonValue {
   const read = writtenJson(text);
   if ('reason' in read) throw invalid(path, read.reason);
+  if (!isObject(read.value)) throw invalid(path, 'must be a JSON object');
   return read.value;
 }
 

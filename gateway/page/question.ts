@@ -10,7 +10,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { detailOf } from '../http/problem.ts';
 import { bound, LINE, ranged, rowsOf } from './edit/fields.ts';
 import { foreign, foreignBlock } from './kit/faithful.ts';
-import type { Typed } from './kit/layout.ts';
+import { problemView, type Typed, wrongField } from './kit/layout.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 
 /** The path by which a refusal names a field of a form. */
@@ -84,8 +84,8 @@ function fieldView(each: FieldOf): Html {
   const { id, name, field, isRequired, typed, problem } = each;
   const label = markup`<span class="field-name">${foreign(field.title ?? name)} <span class="note">${asked(field)}, ${isRequired ? 'required' : 'may stay empty'}</span></span
     >${field.description !== undefined && markup`<span class="note">${foreign(field.description)}</span>`}`;
-  const wrong = problem !== undefined && markup` aria-invalid="true" aria-describedby="${id}.problem"`;
-  const told = problem !== undefined && markup`<p class="problem" id="${id}.problem">${foreign(problem)}</p>`;
+  const wrong = wrongField(id, problem !== undefined);
+  const told = problemView(id, problem);
   if (field.type !== 'choices') return markup`<label>${label}${control(each, wrong)}</label>${told}`;
   const chosen = chosenIn(typed, id, field.default ?? []);
   return markup`<fieldset${wrong}>

@@ -7,9 +7,6 @@ import type { Listed, Viewer } from './kit/port.ts';
 import { left } from './kit/times.ts';
 import { warningsView } from './request.ts';
 
-/** A chosen request: run, call and the digest that was shown. */
-export type Chosen = readonly [runId: string, callId: string, digest: string];
-
 /** Characters of arguments, as JSON, that one review shows; the first request is shown in any case. */
 const MOST_SHOWN = 262_144;
 
@@ -89,15 +86,10 @@ export function toldView(all: readonly Told[]): Html {
     <p><a class="button" href="/">Back to the inbox</a></p>`;
 }
 
-function endView(told: Told): Html {
-  const [look, word] = endOf(told);
-  return markup`<span class="outcome ${look}">${word}</span>`;
-}
-
-function endOf({ refused, isUncertain, waits }: Told): readonly [look: string, word: string] {
-  if (isUncertain === true) return ['unknown', 'nobody knows yet'];
-  if (refused !== undefined) return ['failed', 'refused'];
-  return waits === true ? ['waiting', 'agreed'] : ['succeeded', 'decided'];
+function endView({ refused, isUncertain, waits }: Told): Html {
+  if (isUncertain === true) return markup`<span class="outcome unknown">nobody knows yet</span>`;
+  if (refused !== undefined) return markup`<span class="outcome failed">refused</span>`;
+  return markup`<span class="outcome ${waits === true ? 'waiting' : 'succeeded'}">${waits === true ? 'agreed' : 'decided'}</span>`;
 }
 
 function toldWords({ refused, waits }: Told): Shown {

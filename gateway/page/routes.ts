@@ -12,9 +12,9 @@ import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
-import { formOf, pageFor, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
 import type { Listed, PageSource, Viewer } from './kit/port.ts';
-import { type Chosen, reviewView, type Told, toldView } from './review.ts';
+import { reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
 import { registerRequestPages, registerRunPages } from './run-routes.ts';
 import { registerSignIn } from './session.ts';
@@ -39,6 +39,7 @@ const MOST_REVIEWED = 50;
 /** One function, because it is the one table of pages. */
 export function registerPages(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
+  const pages = pagesOf(app, options);
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: FORM_BYTES },
@@ -59,60 +60,34 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     });
   });
 
-  app.get(
-    '/',
-    pageFor<object, { show?: string }>(options, async ({ query }, viewer) => {
-      const everyone = query.show === 'all';
-      const inbox = await source.inbox(viewer, everyone);
-      return pageText({
-        title: 'Inbox',
-        viewer,
-        at: 'inbox',
-        live: true,
-        waiting: counted(inbox.mine, inbox.mineIsMore),
-        main: inboxView(inbox, viewer, everyone, Date.now()),
-      });
-    }),
-  );
+  pages.get<object, { show?: string }>('/', async ({ query }, viewer) => {
+    const everyone = query.show === 'all';
+    const inbox = await source.inbox(viewer, everyone);
+    const waiting = counted(inbox.mine, inbox.mineIsMore);
+    const main = inboxView(inbox, viewer, everyone, Date.now());
+    return pageText({ title: 'Inbox', viewer, at: 'inbox', live: true, waiting, main });
+  });
 
-  app.get(
-    '/runs',
-    pageFor(options, async (_asked, viewer) =>
-      pageText({
-        title: 'Runs',
-        viewer,
-        at: 'runs',
-        live: true,
-        main: runsView(await source.runs(viewer), Date.now()),
-      }),
-    ),
-  );
+  pages.get('/runs', async (_asked, viewer) => {
+    const main = runsView(await source.runs(viewer), Date.now());
+    return pageText({ title: 'Runs', viewer, at: 'runs', live: true, main });
+  });
 
-  app.post(
-    '/review',
-    pageFor(options, async ({ body }, viewer) => {
-      const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
-      const { requests } = await source.inbox(viewer, false);
-      const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, [each[0], each[1], each[2]])));
-      return pageText({
-        title: 'Review',
-        viewer,
-        at: 'inbox',
-        main: reviewView(found, chosen.length - found.length, viewer, Date.now()),
-      });
-    }),
-  );
+  pages.post('/review', async ({ body }, viewer) => {
+    const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+    const { requests } = await source.inbox(viewer, false);
+    const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, each)));
+    const main = reviewView(found, chosen.length - found.length, viewer, Date.now());
+    return pageText({ title: 'Review', viewer, at: 'inbox', main });
+  });
 
-  app.post(
-    '/review/decide',
-    pageFor(options, async ({ body }, viewer) => {
-      const form = formOf(body);
-      const chosen = form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
-      // A run that does not answer holds back no decision on another, nor this page for longer than itself.
-      const told = await Promise.all(chosen.map(async (each) => await decideOne(source, viewer, form, each)));
-      return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
-    }),
-  );
+  pages.post('/review/decide', async ({ body }, viewer) => {
+    const form = formOf(body);
+    const chosen = form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+    // A run that does not answer holds back no decision on another, nor this page for longer than itself.
+    const told = await Promise.all(chosen.map(async (each) => await decideOne(source, viewer, form, each)));
+    return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
+  });
 
   registerRunPages(app, options);
   registerRequestPages(app, options);
@@ -164,7 +139,7 @@ async function decideOne(
   source: PageSource,
   viewer: Viewer,
   form: URLSearchParams,
-  [runId, callId, digest, temporalRun, decisionId]: ChosenToDecide,
+  [runId, callId, digest, temporalRun, decisionId]: Chosen,
 ): Promise<Told> {
   const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
   const words = form.get('words') ?? '';
@@ -180,13 +155,14 @@ async function decideOne(
   }
 }
 
-type ChosenToDecide = readonly [...Chosen, temporalRun: string, decisionId: string];
+/** A chosen request, by the digest that was shown. What comes last is of the page that shows it once more. */
+type Chosen = readonly [runId: string, callId: string, digest: string, temporalRun: string, decisionId: string];
 
 /**
- * Reads a request that was chosen. The Temporal run and the decision id come with the page that shows it once more.
+ * Reads a request that was chosen.
  * @throws CountersignError `DECISION_INVALID`
  */
-function chosenOf(text: string): ChosenToDecide {
+function chosenOf(text: string): Chosen {
   try {
     // Sound: what is no list has no iterator, and is told below.
     const [runId, callId, digest, temporalRun = '', id = ''] = (JSON.parse(text) as readonly unknown[]).map(String);

@@ -12,7 +12,7 @@ import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
 import { pageText, refusalView, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
-import { formOf, pageFor, type PageOptions } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
 import { ledgerView } from './ledger.ts';
 import { typedIn } from './question.ts';
@@ -30,37 +30,32 @@ interface CallPath extends RunPath {
 /** One function, because it is one table of pages. */
 export function registerRunPages(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
+  const pages = pagesOf(app, options);
 
-  app.get(
-    '/runs/:runId',
-    pageFor<RunPath, { done?: string }>(options, async ({ params: { runId }, query: { done } }, viewer) => {
-      const read = await source.run(viewer, runId);
-      // The ledger says so, and not the link: whoever sends a link could claim it.
-      const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
-      const told = counts
-        ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
-        : undefined;
-      return runPage(read, viewer, told);
-    }),
-  );
+  pages.get<RunPath, { done?: string }>('/runs/:runId', async ({ params: { runId }, query: { done } }, viewer) => {
+    const read = await source.run(viewer, runId);
+    // The ledger says so, and not the link: whoever sends a link could claim it.
+    const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
+    const told = counts
+      ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
+      : undefined;
+    return runPage(read, viewer, told);
+  });
 
-  app.get(
-    '/runs/:runId/ledger',
-    pageFor<RunPath>(options, async ({ params: { runId } }, viewer) => {
-      const checked = await source.check(viewer, runId).catch((error: unknown) => {
-        const told = codedOf(error);
-        // Any other error is told as on any page.
-        if (!told.code.startsWith('ARTIFACT_')) throw error;
-        return told;
-      });
-      const main = ledgerView(runId, checked, Date.now());
-      return pageText({ title: `Ledger of ${runId}`, viewer, at: 'runs', main });
-    }),
-  );
+  pages.get<RunPath>('/runs/:runId/ledger', async ({ params: { runId } }, viewer) => {
+    const checked = await source.check(viewer, runId).catch((error: unknown) => {
+      const told = codedOf(error);
+      // Any other error is told as on any page.
+      if (!told.code.startsWith('ARTIFACT_')) throw error;
+      return told;
+    });
+    const main = ledgerView(runId, checked, Date.now());
+    return pageText({ title: `Ledger of ${runId}`, viewer, at: 'runs', main });
+  });
 
-  app.get(
+  pages.get<RunPath & { at: string; part: string }>(
     '/runs/:runId/messages/:at/:part',
-    pageFor<RunPath & { at: string; part: string }>(options, async ({ params: { runId, at, part } }, viewer, reply) => {
+    async ({ params: { runId, at, part } }, viewer, reply) => {
       const read = await source.run(viewer, runId);
       const main = partView(read.messages, runId, `${at}/${part}`);
       if (main !== undefined) return pageText({ title: `Words of ${runId}`, viewer, at: 'runs', main });
@@ -70,113 +65,92 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
         viewer,
         markup`<p class="banner warning" role="status">That is not among the newest messages any more.</p>`,
       );
-    }),
+    },
   );
 
-  app.post(
-    '/runs/:runId/say',
-    pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
-      const form = formOf(body);
-      await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
-      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
-    }),
-  );
+  pages.post<RunPath>('/runs/:runId/say', async ({ params: { runId }, body }, viewer, reply) => {
+    const form = formOf(body);
+    await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
+    return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+  });
 
-  app.post(
-    '/runs/:runId/stop',
-    pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
-      await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
-      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
-    }),
-  );
+  pages.post<RunPath>('/runs/:runId/stop', async ({ params: { runId }, body }, viewer, reply) => {
+    await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
+    return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+  });
 }
 
 /** One function, because it is one table of pages. */
 export function registerRequestPages(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
+  const pages = pagesOf(app, options);
 
-  app.get(
-    '/runs/:runId/requests/:callId',
-    pageFor<CallPath>(options, async ({ params: { runId, callId } }, viewer) => {
-      const read = await source.run(viewer, runId);
-      const request = requestIn(read, { runId, callId });
-      if (request !== undefined) return requestPage(await withTool(source, viewer, { read, request }), viewer);
-      return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
-    }),
-  );
+  pages.get<CallPath>('/runs/:runId/requests/:callId', async ({ params: { runId, callId } }, viewer) => {
+    const read = await source.run(viewer, runId);
+    const request = requestIn(read, { runId, callId });
+    if (request !== undefined) return requestPage(await withTool(source, viewer, { read, request }), viewer);
+    return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
+  });
 
-  app.post(
-    '/runs/:runId/requests/:callId',
-    pageFor<CallPath>(options, async ({ params, body }, viewer, reply) => {
-      const form = formOf(body);
-      const done = `/runs/${encodeURIComponent(params.runId)}?done=${encodeURIComponent(params.callId)}`;
-      const read = await source.run(viewer, params.runId);
-      const request = requestIn(read, params);
-      // The run knows its own answer again, but not what it was about once the call has gone on.
-      if (request?.digest !== form.get('digest') && hasCounted(read, viewer, params, form.get('decisionId')))
-        return await reply.redirect(done, 303);
-      const found = await withTool(source, viewer, { read, request: request ?? notOpen(read, params) });
-      try {
-        await source.send(viewer, { runId: params.runId, ...answerOf(form, found.request) });
-      } catch (error) {
-        const told = codedOf(error);
-        void reply.code(told.traits.httpStatus);
-        const now = await opened(source, viewer, params).catch(() => found);
-        const changed = form.get('arguments');
-        if (changed === null || form.get('kind') !== 'approve') return requestPage(now, viewer, told, typedIn(form));
-        return editPage(now, viewer, told, { typed: changedIn(now, form) });
-      }
+  pages.post<CallPath>('/runs/:runId/requests/:callId', async ({ params, body }, viewer, reply) => {
+    const form = formOf(body);
+    const done = `/runs/${encodeURIComponent(params.runId)}?done=${encodeURIComponent(params.callId)}`;
+    const read = await source.run(viewer, params.runId);
+    const request = requestIn(read, params);
+    // The run knows its own answer again, but not what it was about once the call has gone on.
+    if (request?.digest !== form.get('digest') && hasCounted(read, viewer, params, form.get('decisionId')))
       return await reply.redirect(done, 303);
-    }),
+    const found = await withTool(source, viewer, { read, request: request ?? notOpen(read, params) });
+    try {
+      await source.send(viewer, { runId: params.runId, ...answerOf(form, found.request) });
+    } catch (error) {
+      const told = codedOf(error);
+      void reply.code(told.traits.httpStatus);
+      const now = await opened(source, viewer, params).catch(() => found);
+      const changed = form.get('arguments');
+      if (changed === null || form.get('kind') !== 'approve') return requestPage(now, viewer, told, typedIn(form));
+      return editPage(now, viewer, told, { typed: changedIn(now, form) });
+    }
+    return await reply.redirect(done, 303);
+  });
+
+  pages.get<CallPath>('/runs/:runId/requests/:callId/json', async ({ params }, viewer) => {
+    const { request } = await opened(source, viewer, params);
+    return pageText({ title: `Arguments of ${request.tool}`, viewer, at: 'inbox', main: argumentsView(request) });
+  });
+
+  pages.get<CallPath>('/runs/:runId/requests/:callId/edit', async ({ params }, viewer) =>
+    editPage(await opened(source, viewer, params), viewer),
   );
 
-  app.get(
-    '/runs/:runId/requests/:callId/json',
-    pageFor<CallPath>(options, async ({ params }, viewer) => {
-      const { request } = await opened(source, viewer, params);
-      return pageText({ title: `Arguments of ${request.tool}`, viewer, at: 'inbox', main: argumentsView(request) });
-    }),
-  );
-
-  app.get(
-    '/runs/:runId/requests/:callId/edit',
-    pageFor<CallPath>(options, async ({ params }, viewer) => editPage(await opened(source, viewer, params), viewer)),
-  );
-
-  app.post(
-    '/runs/:runId/requests/:callId/edit',
-    pageFor<CallPath>(options, async ({ params, body }, viewer, reply) => {
-      const form = formOf(body);
-      const typed = Object.fromEntries(form);
-      const found = await opened(source, viewer, params);
-      if (form.get('digest') !== found.request.digest) {
-        void reply.code(412);
-        const isCompared = form.get('as') === 'again';
-        return editPage(found, viewer, CHANGED, { typed: isCompared ? changedIn(found, form) : typed });
-      }
-      if (form.get('as') === 'again') return editPage(found, viewer, undefined, { typed: changedIn(found, form) });
-      if (form.has('add')) return editPage(found, viewer, undefined, { typed: withItem(typed) });
-      const { arguments: changed, problems } = editedIn(form, found);
-      if (problems.size > 0) {
-        void reply.code(422);
-        return editPage(found, viewer, unfit(problems), { typed, problems });
-      }
-      const main = comparedView({ request: found.request, viewer, now: Date.now(), typed }, changed);
-      return pageText({ title: `Change ${found.request.tool}`, viewer, at: 'inbox', main });
-    }),
-  );
+  pages.post<CallPath>('/runs/:runId/requests/:callId/edit', async ({ params, body }, viewer, reply) => {
+    const form = formOf(body);
+    const typed = Object.fromEntries(form);
+    const found = await opened(source, viewer, params);
+    if (form.get('digest') !== found.request.digest) {
+      void reply.code(412);
+      const isCompared = form.get('as') === 'again';
+      return editPage(found, viewer, CHANGED, { typed: isCompared ? changedIn(found, form) : typed });
+    }
+    if (form.get('as') === 'again') return editPage(found, viewer, undefined, { typed: changedIn(found, form) });
+    if (form.has('add')) return editPage(found, viewer, undefined, { typed: withItem(typed) });
+    const { arguments: changed, problems } = editedIn(form, found);
+    if (problems.size > 0) {
+      void reply.code(422);
+      return editPage(found, viewer, unfit(problems), { typed, problems });
+    }
+    const main = comparedView({ request: found.request, viewer, now: Date.now(), typed }, changed);
+    return pageText({ title: `Change ${found.request.tool}`, viewer, at: 'inbox', main });
+  });
 }
 
-interface Found {
+interface Opened {
   readonly read: RunRead;
   readonly request: ApprovalRequest;
-}
-
-interface Opened extends Found {
   readonly tool: KnownTool;
 }
 
-async function withTool(source: PageSource, viewer: Viewer, found: Found): Promise<Opened> {
+async function withTool(source: PageSource, viewer: Viewer, found: Omit<Opened, 'tool'>): Promise<Opened> {
   return { ...found, tool: await source.tool(viewer, found.request) };
 }
 
@@ -223,21 +197,13 @@ function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
 function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
   const { request } = found;
   const view = requestView({ ...found, viewer, now: Date.now(), typed, refusal: error });
-  return pageText({
-    title: `${request.tool} on ${request.server}`,
-    viewer,
-    at: 'inbox',
-    // The typed words would count as not typed, and vanish with the next change.
-    live: error === undefined,
-    main: markup`${error !== undefined && refusalView(error)}${view}`,
-  });
+  const main = markup`${error !== undefined && refusalView(error)}${view}`;
+  // The typed words would count as not typed, and vanish with the next change.
+  const live = error === undefined;
+  return pageText({ title: `${request.tool} on ${request.server}`, viewer, at: 'inbox', live, main });
 }
 
-const CHANGED = new CountersignError(
-  'DIGEST_MISMATCH',
-  'The request changed since you opened it; look at it again.',
-  {},
-);
+const CHANGED = new CountersignError('DIGEST_MISMATCH', 'The request changed since you opened it; look at it again.');
 
 function editPage(
   { request, tool }: Opened,
@@ -246,14 +212,10 @@ function editPage(
   filled: Pick<EditPage, 'typed' | 'problems'> = {},
 ): string {
   const view = editView({ request, tool, viewer, now: Date.now(), ...filled });
-  return pageText({
-    title: `Change ${request.tool}`,
-    viewer,
-    at: 'inbox',
-    // The next change would clear the fields.
-    live: filled.typed === undefined,
-    main: markup`${error !== undefined && refusalView(error)}${view}`,
-  });
+  const main = markup`${error !== undefined && refusalView(error)}${view}`;
+  // The next change would clear the fields.
+  const live = filled.typed === undefined;
+  return pageText({ title: `Change ${request.tool}`, viewer, at: 'inbox', live, main });
 }
 
 /** The form as it was before its arguments were compared. */
@@ -268,7 +230,7 @@ function editedIn(form: URLSearchParams, found: Opened): Edited {
   const made = sentForm(found, Object.fromEntries(form));
   if (made !== undefined) return readEdited(made, form);
   const message = "The tool's definition cannot be read just now. Nothing was sent; send the form again.";
-  throw new CountersignError('ARTIFACT_MISSING', message, {});
+  throw new CountersignError('ARTIFACT_MISSING', message);
 }
 
 /** The form with one more field in the list whose button was pressed. */
@@ -283,5 +245,5 @@ function unfit(problems: Edited['problems']): CountersignError {
   const told = [...problems.values()].map(({ path, reason }) => `${path} ${reason}`);
   const more = told.length > SHOWN_PROBLEMS ? [`and ${told.length - SHOWN_PROBLEMS} more`] : [];
   const message = `${[...told.slice(0, SHOWN_PROBLEMS), ...more].join('; ')}. Nothing was sent.`;
-  return new CountersignError('DECISION_INVALID', message, {});
+  return new CountersignError('DECISION_INVALID', message);
 }

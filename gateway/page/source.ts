@@ -66,14 +66,10 @@ export function pageSource(
     })),
     start: async (viewer, agent, input, key) => {
       const found = Object.hasOwn(agents, agent) ? agents[agent] : undefined;
-      if (found === undefined)
-        throw new CountersignError(
-          'SPEC_INVALID',
-          `There is no agent ${visible(agent)} here; choose one of the page.`,
-          {
-            path: 'agent',
-          },
-        );
+      if (found === undefined) {
+        const message = `There is no agent ${visible(agent)} here; choose one of the page.`;
+        throw new CountersignError('SPEC_INVALID', message, { path: 'agent' });
+      }
       // Checked like a spec that a backend sends; the initiator is who is signed in.
       const body = parseAs(StartRun, { spec: { ...found.spec, input } }, 'SPEC_INVALID', 'run spec');
       return (await answering.start(viewer, body, key)).runId;

@@ -7,39 +7,34 @@ import { codedOf, detailOf } from '../http/problem.ts';
 import { foreign } from './kit/faithful.ts';
 import { csrf, pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
-import { formOf, pageFor, type PageOptions } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
 import type { AgentOffer, Viewer } from './kit/port.ts';
 
 export function registerStartPage(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
-  app.get(
-    '/start',
-    pageFor<object, { agent?: string }>(options, async ({ query: { agent } }, viewer) =>
-      startPage(source.agents, viewer, agent === undefined ? {} : { agent }),
-    ),
+  const pages = pagesOf(app, options);
+  pages.get<object, { agent?: string }>('/start', async ({ query: { agent } }, viewer) =>
+    startPage(source.agents, viewer, agent === undefined ? {} : { agent }),
   );
-  app.post(
-    '/start',
-    pageFor(options, async ({ body }, viewer, reply) => {
-      const form = formOf(body);
-      const [agent, input, key] = ['agent', 'input', 'key'].map((name) => form.get(name) ?? '');
-      try {
-        if (!Identifier.safeParse(key).success)
-          throw new CountersignError('SPEC_INVALID', 'The form has lost its key. Nothing was started; send it again.', {
-            path: 'key',
-          });
-        const runId = await source.start(viewer, agent ?? '', (input ?? '').replaceAll('\r\n', '\n'), key ?? '');
-        return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
-      } catch (error) {
-        const told = codedOf(error);
-        void reply.code(told.traits.httpStatus);
-        // What was typed is kept. The key is not: under it, another run was started by this form, or none can be.
-        const isUsed = told.code === 'RUN_ID_CONFLICT' || told.facts.path === 'key';
-        if (isUsed) form.delete('key');
-        return startPage(source.agents, viewer, Object.fromEntries(form), told);
-      }
-    }),
-  );
+  pages.post('/start', async ({ body }, viewer, reply) => {
+    const form = formOf(body);
+    const [agent, input, key] = ['agent', 'input', 'key'].map((name) => form.get(name) ?? '');
+    try {
+      if (!Identifier.safeParse(key).success)
+        throw new CountersignError('SPEC_INVALID', 'The form has lost its key. Nothing was started; send it again.', {
+          path: 'key',
+        });
+      const runId = await source.start(viewer, agent ?? '', (input ?? '').replaceAll('\r\n', '\n'), key ?? '');
+      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    } catch (error) {
+      const told = codedOf(error);
+      void reply.code(told.traits.httpStatus);
+      // What was typed is kept. The key is not: under it, another run was started by this form, or none can be.
+      const isUsed = told.code === 'RUN_ID_CONFLICT' || told.facts.path === 'key';
+      if (isUsed) form.delete('key');
+      return startPage(source.agents, viewer, Object.fromEntries(form), told);
+    }
+  });
 }
 
 function startPage(agents: readonly AgentOffer[], viewer: Viewer, typed: Typed, error?: CountersignError): string {

@@ -1,10 +1,9 @@
 /** The definition of a requested tool in its page: the server's words, the whole of it, and what changed in it. */
-import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { definitionChangesView } from './kit/diff.ts';
-import { foreignBlock, rawJson } from './kit/faithful.ts';
+import { foldedJson, foreignBlock } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import type { EarlierTool, KnownTool } from '../catalog/definitions.ts';
 
@@ -23,7 +22,7 @@ export function toolView(
     ${said === undefined ? markup`<p class="empty-value">It says nothing.</p>` : foreignBlock(said)}
     ${earlier !== undefined && changedView(earlier, definition)}
     ${isAcknowledged === true && markup`<p class="note">An operator has acknowledged this definition in the catalog.</p>`}
-    ${hintsView(annotations)} ${definition === undefined ? markup`<p class="note">The whole definition cannot be read: it is not in the store, or the store does not answer.</p>` : wholeView(definition)}
+    ${hintsView(annotations)} ${definition === undefined ? markup`<p class="note">The whole definition cannot be read: it is not in the store, or the store does not answer.</p>` : foldedJson('The whole definition', definition)}
   </section>`;
 }
 
@@ -33,21 +32,11 @@ function changedView({ definition: before, of }: EarlierTool, now: ToolDefinitio
   if (now === undefined)
     return markup`<h3>Changed ${since}</h3>
       <p>The new definition is not kept where this page can read it.</p>
-      <details class="fold">
-        <summary>As it was</summary>
-        ${rawJson(asJson(before))}
-      </details>`;
+      ${foldedJson('As it was', before)}`;
   return markup`<div class="changed">
     <h3>Changed ${since}</h3>
     ${definitionChangesView(definitionDiff(before, now))}
   </div>`;
-}
-
-function wholeView(definition: ToolDefinition): Html {
-  return markup`<details class="fold">
-    <summary>The whole definition</summary>
-    ${rawJson(asJson(definition))}
-  </details>`;
 }
 
 const HINTS: readonly (readonly [string, string, string])[] = [
@@ -64,9 +53,4 @@ function hintsView(annotations: Asked['annotations']): Shown {
     return typeof hint === 'boolean' ? [hint ? yes : no] : [];
   });
   return said.length > 0 && markup`<p>By its hints, ${said.join('; ')}.</p>`;
-}
-
-function asJson(definition: ToolDefinition): JsonValue {
-  // Sound: a definition comes from JSON.
-  return definition as unknown as JsonValue;
 }

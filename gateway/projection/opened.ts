@@ -20,6 +20,7 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import type { Projection } from './projection.ts';
+import { OneAnswer } from './one-answer.ts';
 import { weightOf } from './weight.ts';
 
 const MOST_AT_ONCE = 16;
@@ -51,13 +52,6 @@ interface Asking {
   readonly answer: Promise<readonly ApprovalRequest[]>;
 }
 
-/** An answer that many share for a moment. */
-interface Reading<T> {
-  readonly at: number;
-  readonly version: number | undefined;
-  readonly answer: Promise<T>;
-}
-
 /** The newest entries of a run's ledger and messages of its conversation, oldest first. */
 export interface Story {
   readonly state: RunState;
@@ -86,9 +80,9 @@ export class Opened {
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: weightOf,
   });
-  readonly #states = new LRUCache<string, Reading<RunState>>({ max: 1_000 });
-  readonly #checks = new LRUCache<string, Reading<CheckedLedger>>({ max: 1_000 });
-  readonly #stories = new LRUCache<string, Reading<Story>>({ max: MOST_STORIES });
+  readonly #states = new OneAnswer<RunState>(1_000, FRESH_MS);
+  readonly #checks = new OneAnswer<CheckedLedger>(1_000, FRESH_MS);
+  readonly #stories = new OneAnswer<Story>(MOST_STORIES, FRESH_MS);
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #asking = new Map<string, Asking>();
@@ -159,9 +153,9 @@ export class Opened {
   /** Forgets what was read, since an answer has been sent. */
   forget(runId: string): void {
     this.#kept.delete(runId);
-    this.#states.delete(runId);
-    this.#stories.delete(runId);
-    this.#checks.delete(runId);
+    this.#states.forget(runId);
+    this.#stories.forget(runId);
+    this.#checks.forget(runId);
     this.#asking.delete(runId);
     this.#failed.delete(runId);
   }
@@ -198,17 +192,9 @@ export class Opened {
   }
 
   /** Reads once for all who ask within a moment, and anew after each change. */
-  async #shared<T>(kept: LRUCache<string, Reading<T>>, runId: string, read: () => Promise<T>): Promise<T> {
-    const known = kept.get(runId);
-    const version = this.#versionOf(runId);
+  async #shared<T>(kept: OneAnswer<T>, runId: string, read: () => Promise<T>): Promise<T> {
     // An answer from before a change would be the last word of a page that heard of the change.
-    if (known !== undefined && known.version === version && Date.now() - known.at < FRESH_MS) return await known.answer;
-    const reading = { at: Date.now(), version, answer: this.#inTurn(runId, read) };
-    kept.set(runId, reading);
-    reading.answer.catch(() => {
-      if (kept.get(runId) === reading) kept.delete(runId);
-    });
-    return await reading.answer;
+    return await kept.get(runId, async () => await this.#inTurn(runId, read), this.#versionOf(runId));
   }
 
   /**

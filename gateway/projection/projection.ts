@@ -95,10 +95,6 @@ export class Projection {
     return this.#stuck;
   }
 
-  get version(): number {
-    return this.#version;
-  }
-
   run(runId: string): Known | undefined {
     return this.#runs.get(runId);
   }

@@ -7,6 +7,7 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { readable } from '../../client/engine/executions.ts';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
 import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
@@ -126,7 +127,8 @@ const ENDED: Readonly<Record<number, string>> = { 3: 'failed', 4: 'cancelled', 5
 
 function rowIn(execution: Execution, memo: unknown): ReadRow {
   const { approvers, initiator, nextDeadline, pending, servers, status, tenant, waitingSince } = SEARCH_ATTRIBUTES;
-  const value = (name: string): unknown => jsonOf(execution.searchAttributes?.indexedFields?.[name]?.data);
+  const value = (name: string): unknown =>
+    jsonOf(Buffer.from(execution.searchAttributes?.indexedFields?.[name]?.data ?? []).toString());
   const text = (name: string): string | undefined => {
     const found = value(name);
     return typeof found === 'string' ? found : undefined;
@@ -162,13 +164,4 @@ function rowIn(execution: Execution, memo: unknown): ReadRow {
     memo: isOpen && read.success ? read.data : undefined,
     approvers: list(approvers.name),
   };
-}
-
-function jsonOf(data: Uint8Array | null | undefined): unknown {
-  if (!data) return undefined;
-  try {
-    return JSON.parse(Buffer.from(data).toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

@@ -10,9 +10,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { answerIn } from '../../client/run/single-call.ts';
 import { askerOf, keyOf, type Server } from '../http/server.ts';
 import type { Asker } from '../identity/person.ts';
-import { answering, Keyed, type RouteParts, RunPath } from './parts.ts';
-
-const tags = ['calls'];
+import { answering, Keyed, type RouteParts, routesOf, RunPath } from './parts.ts';
 
 /** One function, because it is one table of routes. */
 export function addCallRoutes(app: Server, parts: RouteParts): void {
@@ -36,7 +34,7 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
     '/v1/calls',
     {
       schema: {
-        tags,
+        tags: ['calls'],
         operationId: 'call',
         summary:
           'Have one tool called through the gate in your own name; the same id with the same call is the same call',
@@ -58,20 +56,16 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
       return await reply.status(started ? 201 : 200).send({ ...call, started });
     },
   );
-  app.get(
+  routesOf(app, 'calls').get(
     '/v1/calls/:runId',
     {
-      schema: {
-        tags,
-        operationId: 'readCall',
-        summary: 'Read what became of a call; with waitSeconds, wait for its end',
-        params: RunPath,
-        querystring: CallQuery,
-        response: answering(200, Shown, 'The call'),
-      },
+      operationId: 'readCall',
+      summary: 'Read what became of a call; with waitSeconds, wait for its end',
+      params: RunPath,
+      querystring: CallQuery,
+      answer: [Shown, 'The call'],
     },
-    async (request, reply) =>
-      await reply.send(await shown(askerOf(request), request.params.runId, request.query.waitSeconds)),
+    async (asker, { params, query }) => await shown(asker, params.runId, query.waitSeconds),
   );
 }
 

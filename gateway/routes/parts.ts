@@ -16,8 +16,9 @@ import type { Opened } from '../projection/opened.ts';
 import type { Projection } from '../projection/projection.ts';
 import type { Reading } from '../inbox/reading.ts';
 import type { Countersign } from '../../client/countersign.ts';
-import type { Streams } from '../http/streams.ts';
-import type { Waiters } from '../http/waiters.ts';
+import type { Streams, Waiters } from '../http/streams.ts';
+import { askerOf, type Server } from '../http/server.ts';
+import type { Asker } from '../identity/person.ts';
 
 export interface RouteParts {
   readonly reading: Reading;
@@ -59,6 +60,55 @@ export function answering<T extends z.ZodType, Status extends number>(status: St
     [status]: { description: what, content: { 'application/json': { schema } } },
     default: PROBLEM,
   } as Record<Status | 'default', { description: string; content: Record<string, { schema: z.ZodType }> }>;
+}
+
+type None = z.ZodType<undefined>;
+
+/** What a route takes, and what it answers with 200. */
+interface Described<Path, Query, Body, Answer> {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly headers?: typeof Keyed;
+  readonly params?: Path;
+  readonly querystring?: Query;
+  readonly body?: Body;
+  readonly answer: readonly [schema: Answer, what: string];
+}
+
+interface Asked<Path, Query, Body> {
+  readonly params: z.output<Path>;
+  readonly query: z.output<Query>;
+  readonly body: z.output<Body>;
+  /** Header `Idempotency-Key`. */
+  readonly key?: string | undefined;
+}
+
+/** Adds routes of one tag for people who are signed in, which answer one JSON document. */
+export function routesOf(app: Server, tag: string) {
+  const add =
+    (method: 'GET' | 'POST') =>
+    <
+      Answer extends z.ZodType,
+      Path extends z.ZodType = None,
+      Query extends z.ZodType = None,
+      Body extends z.ZodType = None,
+    >(
+      url: string,
+      { answer: [schema, what], ...about }: Described<Path, Query, Body, Answer>,
+      serve: (asker: Asker, asked: Asked<Path, Query, Body>) => Promise<z.output<Answer>> | z.output<Answer>,
+    ): void =>
+      void app.route({
+        method,
+        url,
+        schema: { tags: [tag], ...about, response: answering(200, schema, what) },
+        handler: async (request, reply) => {
+          const { params, query, body, headers } = request;
+          // Sound: the schemas of the route have read them.
+          const asked = { params, query, body, key: headers['idempotency-key'] } as Asked<Path, Query, Body>;
+          return await reply.send(await serve(askerOf(request), asked));
+        },
+      });
+  return { get: add('GET'), post: add('POST') };
 }
 
 /** Returns where the next page of a ledger begins; nothing at its end. */

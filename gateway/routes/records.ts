@@ -13,7 +13,7 @@ import {
 } from '../../contracts/schemas/http/records.ts';
 import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { askerOf, keyOf, type Server } from '../http/server.ts';
-import { answering, PROBLEM, type RouteParts, RunPath } from './parts.ts';
+import { PROBLEM, type RouteParts, routesOf, RunPath } from './parts.ts';
 
 const tags = ['runs'];
 /** Kinds that a browser shows without running anything of them; every other one is bytes. */
@@ -22,39 +22,29 @@ const JSON_LINES = 'application/x-ndjson';
 
 /** One function, because it is one table of routes. */
 export function addRecordRoutes(app: Server, { records, explaining, waiters }: RouteParts): void {
-  app.get(
+  const routes = routesOf(app, 'runs');
+  routes.get(
     '/v1/runs/:runId/messages',
     {
-      schema: {
-        tags,
-        operationId: 'readMessages',
-        summary: 'Read the conversation, oldest first; who is asked about single calls sees the words and these calls',
-        params: RunPath,
-        querystring: MessagesQuery,
-        response: answering(200, MessagePage, 'Messages'),
-      },
+      operationId: 'readMessages',
+      summary: 'Read the conversation, oldest first; who is asked about single calls sees the words and these calls',
+      params: RunPath,
+      querystring: MessagesQuery,
+      answer: [MessagePage, 'Messages'],
     },
-    async (request, reply) => reply.send(await records.messages(askerOf(request), request.params.runId, request.query)),
+    async (asker, { params, query }) => await records.messages(asker, params.runId, query),
   );
-  app.get(
+  routes.get(
     '/v1/runs/:runId/result',
     {
-      schema: {
-        tags,
-        operationId: 'readResult',
-        summary: 'Wait for the end of a run, and read its result, or why it failed',
-        params: RunPath,
-        querystring: ResultQuery,
-        response: answering(200, RunEnd, 'How the run ended, or that it goes on'),
-      },
+      operationId: 'readResult',
+      summary: 'Wait for the end of a run, and read its result, or why it failed',
+      params: RunPath,
+      querystring: ResultQuery,
+      answer: [RunEnd, 'How the run ended, or that it goes on'],
     },
-    async (request, reply) => {
-      const asker = askerOf(request);
-      const { waitSeconds } = request.query;
-      return await reply.send(
-        await waiters.hold(keyOf(asker), async () => await records.end(asker, request.params.runId, waitSeconds)),
-      );
-    },
+    async (asker, { params, query }) =>
+      await waiters.hold(keyOf(asker), async () => await records.end(asker, params.runId, query.waitSeconds)),
   );
   app.get(
     '/v1/runs/:runId/ledger/export',
@@ -102,18 +92,15 @@ export function addRecordRoutes(app: Server, { records, explaining, waiters }: R
       return await attached(reply, sha256, kind).send(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     },
   );
-  app.post(
+  routesOf(app, 'policy').post(
     '/v1/policy/explain',
     {
-      schema: {
-        tags: ['policy'],
-        operationId: 'explainPolicy',
-        summary: 'Judge a call by the policy of the organisation, and tell which rules decide; nothing is sent',
-        body: ExplainBody,
-        response: answering(200, Explained, 'The verdict'),
-      },
+      operationId: 'explainPolicy',
+      summary: 'Judge a call by the policy of the organisation, and tell which rules decide; nothing is sent',
+      body: ExplainBody,
+      answer: [Explained, 'The verdict'],
     },
-    async (request, reply) => reply.send(await explaining.explain(askerOf(request), request.body)),
+    async (asker, { body }) => await explaining.explain(asker, body),
   );
 }
 

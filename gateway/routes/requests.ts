@@ -12,100 +12,76 @@ import {
   ShownRequest,
 } from '../../contracts/schemas/http-api.ts';
 import { DecisionAck, PauseAck } from '../../contracts/schemas/request.ts';
-import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { RunHandle } from '../../client/run/run-handle.ts';
 import type { Complete, Said } from '../inbox/answering.ts';
 import { codedOf, problemOf } from '../http/problem.ts';
 import { asOfText } from '../projection/projection.ts';
 import { askerOf, type Server } from '../http/server.ts';
-import { answering, CallPath, Keyed, type RouteParts, RunPath } from './parts.ts';
-
-const tags = ['requests'];
-
-/** The part of an answer's HTTP request that says what is meant. */
-interface AnswerRequest<Body> extends FastifyRequest {
-  readonly params: z.infer<typeof CallPath>;
-  readonly headers: FastifyRequest['headers'] & z.infer<typeof Keyed>;
-  readonly body: Body;
-}
+import { answering, CallPath, Keyed, type RouteParts, routesOf, RunPath } from './parts.ts';
 
 /** One function, because it is one table of routes. */
-export function addRequestRoutes(app: Server, parts: RouteParts): void {
-  const { reading, projection } = parts;
-  const answered = async <Body extends Said, Ack>(
-    request: AnswerRequest<Body>,
-    send: (run: RunHandle, message: Complete<Body>) => Promise<Ack>,
-  ): Promise<Ack> => {
-    const { runId, callId } = request.params;
-    const place = { run: runId, callId, key: request.headers['idempotency-key'] };
-    return await parts.answering.answer(askerOf(request), place, request.body, send);
-  };
-  app.get(
+export function addRequestRoutes(app: Server, { reading, projection, answering: answers }: RouteParts): void {
+  const routes = routesOf(app, 'requests');
+  routes.get(
     '/v1/requests',
     {
-      schema: {
-        tags,
-        operationId: 'listRequests',
-        summary: 'List open requests that you may see, first deadline first, and what you may do with each',
-        querystring: RequestQuery,
-        response: answering(200, RequestPage, 'A page of requests'),
-      },
+      operationId: 'listRequests',
+      summary: 'List open requests that you may see, first deadline first, and what you may do with each',
+      querystring: RequestQuery,
+      answer: [RequestPage, 'A page of requests'],
     },
-    async (request, reply) => reply.send(await reading.requests(request.query, askerOf(request))),
+    async (asker, { query }) => await reading.requests(query, asker),
   );
-  app.get(
+  routes.get(
     '/v1/runs/:runId/requests',
     {
-      schema: {
-        tags,
-        operationId: 'listRequestsOfRun',
-        summary: 'Read the requests of the current turn of a run, open and decided',
-        params: RunPath,
-        response: answering(200, RequestList, 'The requests'),
-      },
+      operationId: 'listRequestsOfRun',
+      summary: 'Read the requests of the current turn of a run, open and decided',
+      params: RunPath,
+      answer: [RequestList, 'The requests'],
     },
-    async (request, reply) => {
-      const requests = await reading.requestsOf(request.params.runId, askerOf(request));
-      return await reply.send({ requests: [...requests], asOf: asOfText(projection).asOf ?? '' });
+    async (asker, { params }) => {
+      const requests = await reading.requestsOf(params.runId, asker);
+      return { requests: [...requests], asOf: asOfText(projection).asOf ?? '' };
     },
   );
-  app.get(
+  routes.get(
     '/v1/runs/:runId/requests/:callId',
     {
-      schema: {
-        tags,
-        operationId: 'readRequest',
-        summary: 'Read a request in full',
-        params: CallPath,
-        response: answering(200, ShownRequest, 'The request'),
-      },
+      operationId: 'readRequest',
+      summary: 'Read a request in full',
+      params: CallPath,
+      answer: [ShownRequest, 'The request'],
     },
-    async (request, reply) => {
-      const { runId, callId } = request.params;
-      return await reply.send(await reading.requestOf(runId, callId, askerOf(request)));
-    },
+    async (asker, { params: { runId, callId } }) => await reading.requestOf(runId, callId, asker),
   );
-  app.post(
-    '/v1/runs/:runId/requests/:callId/decisions',
+  const answer = <Body extends z.ZodType<Said>, Ack extends z.ZodType>(
+    kind: string,
+    about: { operationId: string; summary: string; body: Body; answer: readonly [Ack, string] },
+    send: (run: RunHandle, message: Complete<z.output<Body>>) => Promise<z.output<Ack>>,
+  ): void =>
+    routes.post(
+      `/v1/runs/:runId/requests/:callId/${kind}`,
+      { ...about, headers: Keyed, params: CallPath },
+      async (asker, { params: { runId: run, callId }, body, key }) =>
+        await answers.answer(asker, { run, callId, key }, body, send),
+    );
+  answer(
+    'decisions',
     {
-      schema: {
-        tags,
-        operationId: 'decide',
-        summary: 'Approve, reject, respond, withdraw or extend; the digest binds what you were shown',
-        headers: Keyed,
-        params: CallPath,
-        body: DecisionBody,
-        response: answering(200, DecisionAck, 'The decision counts'),
-      },
+      operationId: 'decide',
+      summary: 'Approve, reject, respond, withdraw or extend; the digest binds what you were shown',
+      body: DecisionBody,
+      answer: [DecisionAck, 'The decision counts'],
     },
-    async (request, reply) => reply.send(await answered(request, async (run, decision) => await run.decide(decision))),
+    async (run, decision) => await run.decide(decision),
   );
   app.post(
     '/v1/decisions',
     {
       schema: {
-        tags,
+        tags: ['requests'],
         operationId: 'decideMany',
         summary: 'Decide several requests; each gets an answer of its own',
         body: ManyDecisions,
@@ -114,10 +90,10 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
     },
     async (request, reply) => {
       const asker = askerOf(request);
-      const answers = await Promise.all(
+      const told = await Promise.all(
         request.body.decisions.map(async ({ run, callId, ...body }) => {
           try {
-            const ack = await parts.answering.answer(asker, { run, callId }, body, async (handle, decision) =>
+            const ack = await answers.answer(asker, { run, callId }, body, async (handle, decision) =>
               handle.decide(decision),
             );
             return { kind: 'accepted' as const, run, callId, ack };
@@ -126,55 +102,37 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
           }
         }),
       );
-      return await reply.send({ answers });
+      return await reply.send({ answers: told });
     },
   );
-  app.post(
-    '/v1/runs/:runId/requests/:callId/provisions',
+  answer(
+    'provisions',
     {
-      schema: {
-        tags,
-        operationId: 'provideInput',
-        summary: 'Answer what a server asks in the middle of a call',
-        headers: Keyed,
-        params: CallPath,
-        body: ProvisionBody,
-        response: answering(200, PauseAck, 'The answer counts'),
-      },
+      operationId: 'provideInput',
+      summary: 'Answer what a server asks in the middle of a call',
+      body: ProvisionBody,
+      answer: [PauseAck, 'The answer counts'],
     },
-    async (request, reply) =>
-      reply.send(await answered(request, async (run, provision) => await run.provideInput(provision))),
+    async (run, provision) => await run.provideInput(provision),
   );
-  app.post(
-    '/v1/runs/:runId/requests/:callId/authorizations',
+  answer(
+    'authorizations',
     {
-      schema: {
-        tags,
-        operationId: 'authorize',
-        summary: 'Consent to scopes, give a fresh grant (sealed, or a vault reference), or decline',
-        headers: Keyed,
-        params: CallPath,
-        body: AuthorizationBody,
-        response: answering(200, PauseAck, 'The answer counts'),
-      },
+      operationId: 'authorize',
+      summary: 'Consent to scopes, give a fresh grant (sealed, or a vault reference), or decline',
+      body: AuthorizationBody,
+      answer: [PauseAck, 'The answer counts'],
     },
-    async (request, reply) =>
-      reply.send(await answered(request, async (run, authorization) => await run.authorize(authorization))),
+    async (run, authorization) => await run.authorize(authorization),
   );
-  app.post(
-    '/v1/runs/:runId/requests/:callId/resolutions',
+  answer(
+    'resolutions',
     {
-      schema: {
-        tags,
-        operationId: 'resolveOutcome',
-        summary: 'Say what became of a call whose outcome is not known, or send it again',
-        headers: Keyed,
-        params: CallPath,
-        body: ResolutionBody,
-        response: answering(200, PauseAck, 'The answer counts'),
-      },
+      operationId: 'resolveOutcome',
+      summary: 'Say what became of a call whose outcome is not known, or send it again',
+      body: ResolutionBody,
+      answer: [PauseAck, 'The answer counts'],
     },
-    async (request, reply) =>
-      reply.send(await answered(request, async (run, resolution) => await run.resolveOutcome(resolution))),
+    async (run, resolution) => await run.resolveOutcome(resolution),
   );
 }

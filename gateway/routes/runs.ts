@@ -15,18 +15,17 @@ import { ForgetAck } from '../../contracts/schemas/request.ts';
 import { Advance } from '../../contracts/schemas/run-state.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { askerOf, type Server } from '../http/server.ts';
-import { answering, Keyed, nextOf, type RouteParts, RunPath } from './parts.ts';
-
-const tags = ['runs'];
+import { answering, Keyed, nextOf, type RouteParts, routesOf, RunPath } from './parts.ts';
 
 /** One function, because it is one table of routes. */
 export function addRunRoutes(app: Server, parts: RouteParts): void {
   const { reading, records, countersign } = parts;
+  const routes = routesOf(app, 'runs');
   app.post(
     '/v1/runs',
     {
       schema: {
-        tags,
+        tags: ['runs'],
         operationId: 'startRun',
         summary: 'Start a run in your own name; the same id with the same spec is the same run',
         headers: Keyed,
@@ -43,118 +42,82 @@ export function addRunRoutes(app: Server, parts: RouteParts): void {
       return await reply.status(answer.started ? 201 : 200).send(answer);
     },
   );
-  app.get(
+  routes.get(
     '/v1/runs',
     {
-      schema: {
-        tags,
-        operationId: 'listRuns',
-        summary: 'List runs that you may see, newest first',
-        querystring: RunQuery,
-        response: answering(200, RunPage, 'A page of runs'),
-      },
+      operationId: 'listRuns',
+      summary: 'List runs that you may see, newest first',
+      querystring: RunQuery,
+      answer: [RunPage, 'A page of runs'],
     },
-    async (request, reply) => reply.send(reading.runs(request.query, askerOf(request))),
+    (asker, { query }) => reading.runs(query, asker),
   );
-  app.get(
+  routes.get(
     '/v1/runs/:runId',
     {
-      schema: {
-        tags,
-        operationId: 'readRun',
-        summary: 'Read the state of a run',
-        params: RunPath,
-        response: answering(200, RunDetail, 'The run'),
-      },
+      operationId: 'readRun',
+      summary: 'Read the state of a run',
+      params: RunPath,
+      answer: [RunDetail, 'The run'],
     },
-    async (request, reply) => {
-      const asker = askerOf(request);
-      const { runId } = request.params;
+    async (asker, { params: { runId } }) => {
       const seen = await reading.seen(runId, asker);
-      const may = seen.run.endedAt === undefined && mayTell(seen, asker) ? ['say', 'stop'] : [];
-      return await reply.send({ run: seen.run, state: await records.state(asker, runId), may });
+      const may = seen.run.endedAt === undefined && mayTell(seen, asker) ? (['say', 'stop'] as const) : [];
+      return { run: seen.run, state: await records.state(asker, runId), may: [...may] };
     },
   );
-  app.get(
+  routes.get(
     '/v1/runs/:runId/ledger',
     {
-      schema: {
-        tags,
-        operationId: 'readLedger',
-        summary: 'Read entries of the ledger, oldest first',
-        params: RunPath,
-        querystring: LedgerQuery,
-        response: answering(200, LedgerEntries, 'Entries'),
-      },
+      operationId: 'readLedger',
+      summary: 'Read entries of the ledger, oldest first',
+      params: RunPath,
+      querystring: LedgerQuery,
+      answer: [LedgerEntries, 'Entries'],
     },
-    async (request, reply) => {
-      const { runId } = request.params;
-      await reading.seen(runId, askerOf(request));
-      const { from, most } = request.query;
-      const entries = await countersign.run(runId).ledgerEntries({ from, most });
-      return await reply.send({ entries, ...nextOf(entries, { from, most }) });
+    async (asker, { params: { runId }, query }) => {
+      await reading.seen(runId, asker);
+      const entries = await countersign.run(runId).ledgerEntries(query);
+      return { entries: [...entries], ...nextOf(entries, query) };
     },
   );
-  app.post(
+  routes.post(
     '/v1/runs/:runId/messages',
     {
-      schema: {
-        tags,
-        operationId: 'say',
-        summary: 'Say something to the model; it is read after the current turn',
-        headers: Keyed,
-        params: RunPath,
-        body: SayBody,
-        response: answering(200, Advance, 'The message was taken'),
-      },
+      operationId: 'say',
+      summary: 'Say something to the model; it is read after the current turn',
+      headers: Keyed,
+      params: RunPath,
+      body: SayBody,
+      answer: [Advance, 'The message was taken'],
     },
-    async (request, reply) => {
-      const asker = askerOf(request);
-      const { body, params } = request;
-      const message = { messageId: body.messageId, key: request.headers['idempotency-key'] };
-      const ack = await parts.answering.tell(asker, params.runId, message, async (run, messageId) =>
+    async (asker, { params, body, key }) =>
+      await parts.answering.tell(asker, params.runId, { messageId: body.messageId, key }, async (run, messageId) =>
         run.say({ ...body, messageId, from: asker.id }),
-      );
-      return await reply.send(ack);
-    },
+      ),
   );
-  app.post(
+  routes.post(
     '/v1/runs/:runId/stop',
     {
-      schema: {
-        tags,
-        operationId: 'stopRun',
-        summary: 'End a run: its open requests are cancelled',
-        params: RunPath,
-        body: StopBody,
-        response: answering(200, Advance, 'The run ends'),
-      },
+      operationId: 'stopRun',
+      summary: 'End a run: its open requests are cancelled',
+      params: RunPath,
+      body: StopBody,
+      answer: [Advance, 'The run ends'],
     },
-    async (request, reply) => {
-      const asker = askerOf(request);
-      const ack = await parts.answering.tell(asker, request.params.runId, {}, async (run) =>
-        run.stop({ ...request.body, by: asker.id }),
-      );
-      return await reply.send(ack);
-    },
+    async (asker, { params, body }) =>
+      await parts.answering.tell(asker, params.runId, {}, async (run) => run.stop({ ...body, by: asker.id })),
   );
-  app.post(
+  routes.post(
     '/v1/runs/:runId/forget',
     {
-      schema: {
-        tags,
-        operationId: 'forget',
-        summary: 'Take a standing decision back',
-        params: RunPath,
-        body: ForgetBody,
-        response: answering(200, ForgetAck, 'It stands no more'),
-      },
+      operationId: 'forget',
+      summary: 'Take a standing decision back',
+      params: RunPath,
+      body: ForgetBody,
+      answer: [ForgetAck, 'It stands no more'],
     },
-    async (request, reply) => {
-      const ack = await parts.answering.forget(askerOf(request), request.params.runId, async (run, by) =>
-        run.forget({ ...request.body, by }),
-      );
-      return await reply.send(ack);
-    },
+    async (asker, { params, body }) =>
+      await parts.answering.forget(asker, params.runId, async (run, by) => run.forget({ ...body, by })),
   );
 }

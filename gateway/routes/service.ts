@@ -4,8 +4,8 @@ import { DevelopmentSignIn, HealthAnswer, Person, SignedIn } from '../../contrac
 import { shownPerson } from '../identity/person.ts';
 import { SESSION_COOKIE } from '../identity/sessions.ts';
 import { asOfText } from '../projection/projection.ts';
-import { askerOf, type Server } from '../http/server.ts';
-import { answering, type RouteParts } from './parts.ts';
+import type { Server } from '../http/server.ts';
+import { answering, type RouteParts, routesOf } from './parts.ts';
 import { setSession } from './sign-in.ts';
 
 const tags = ['service'];
@@ -50,21 +50,15 @@ export function addServiceRoutes(app: Server, { projection, streams, tokens, ses
     },
     async (_, reply) => reply.send({ ...app.swagger(), openapi: '3.1.0' }),
   );
-  app.get(
+  const development = tokens.isDevelopment ? { development: true as const } : {};
+  routesOf(app, 'service').get(
     '/v1/me',
     {
-      schema: {
-        tags,
-        operationId: 'readMe',
-        summary: 'Who is asking, as the token says, and what that person may do',
-        response: answering(200, Person, 'The person'),
-      },
+      operationId: 'readMe',
+      summary: 'Who is asking, as the token says, and what that person may do',
+      answer: [Person, 'The person'],
     },
-    async (request, reply) =>
-      reply.send({
-        ...shownPerson(askerOf(request)),
-        ...(tokens.isDevelopment ? { development: true as const } : {}),
-      }),
+    (asker) => ({ ...shownPerson(asker), ...development }),
   );
   if (!tokens.isDevelopment) return;
   app.post(
@@ -76,7 +70,7 @@ export function addServiceRoutes(app: Server, { projection, streams, tokens, ses
     async (request, reply) => {
       const { token, expiresAt, asker } = await tokens.signInAs(request.body);
       setSession(reply, SESSION_COOKIE, await sessions.sessionOf(request.body));
-      return await reply.send({ token, expiresAt, person: { ...shownPerson(asker), development: true as const } });
+      return await reply.send({ token, expiresAt, person: { ...shownPerson(asker), ...development } });
     },
   );
 }

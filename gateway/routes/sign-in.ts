@@ -28,7 +28,7 @@ export function addSignInRoutes(app: Server, { sessions }: RouteParts): void {
     const login = request.cookies[LOGIN_COOKIE];
     if (login === undefined) throw signIn('This sign-in was not begun in this browser, or takes too long.');
     const { to, cookie } = await sessions.finish(new URL(request.url, 'http://gateway').searchParams, login);
-    clear(reply, LOGIN_COOKIE);
+    clearSession(reply, LOGIN_COOKIE);
     setSession(reply, SESSION_COOKIE, cookie);
     return await reply.redirect(to);
   });
@@ -46,10 +46,6 @@ export function setSession(reply: FastifyReply, name: string, { value, seconds }
   void reply.setCookie(name, value, { ...SAFE, maxAge: seconds });
 }
 
-export function clearSession(reply: FastifyReply): void {
-  clear(reply, SESSION_COOKIE);
-}
-
-function clear(reply: FastifyReply, name: string): void {
+export function clearSession(reply: FastifyReply, name = SESSION_COOKIE): void {
   void reply.clearCookie(name, SAFE);
 }

@@ -12,7 +12,9 @@
  *    nobody gets words: only the words say that an answer counts.
  */
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
@@ -90,7 +92,7 @@ export class Presses {
   /** Presses whose answer is under way. */
   readonly #underWay = new Set<Promise<void>>();
   /** What stands in the place of buttons, by their value. */
-  readonly #decided = new Map<string, string>();
+  readonly #decided = new LRUCache<string, string>({ max: MOST_DECIDED });
   /** The last change of each message that is being changed. */
   readonly #changing = new Map<string, Promise<void>>();
 
@@ -130,14 +132,9 @@ export class Presses {
     await this.#reply(press.response_url, told);
     // While others must agree, they need the buttons.
     if (ack?.status !== 'approved' && ack?.status !== 'rejected') return;
-    this.#remember(action, `${ack.status === 'approved' ? 'Approved' : 'Rejected'} by <@${press.user.id}>.`);
+    const decided = ack.status === 'approved' ? 'Approved' : 'Rejected';
+    this.#decided.set(action.value ?? '', `${decided} by <@${press.user.id}>.`);
     await this.#change(press);
-  }
-
-  #remember({ value = '' }: Action, text: string): void {
-    const [oldest] = this.#decided.keys();
-    if (this.#decided.size >= MOST_DECIDED && oldest !== undefined) this.#decided.delete(oldest);
-    this.#decided.set(value, text);
   }
 
   /**
@@ -167,7 +164,7 @@ export class Presses {
   }
 
   #read(payload: string): SlackPress | undefined {
-    const given = parsed(payload);
+    const given = jsonOf(payload);
     const press = SlackPress.safeParse(given);
     if (press.success) return press.data;
     // Slack has signed it, so an app or this release is not as the other expects. The content is a person's.
@@ -256,17 +253,9 @@ export class Presses {
 }
 
 function readButton({ value }: Action): SlackButton {
-  const button = SlackButton.safeParse(parsed(value ?? ''));
+  const button = SlackButton.safeParse(jsonOf(value ?? ''));
   if (button.success) return button.data;
   throw new CountersignError('USAGE', 'This button is of another release. Open the request instead.');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function kindOf(actionId: string): Kind | undefined {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { CODEC_METRICS, GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
-import { CodecMetrics } from '../../gateway/codec/metrics.ts';
+import { CodecMetrics } from '../../gateway/codec/server.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { ROOT } from '../architecture/source-tree.ts';

@@ -14,6 +14,7 @@ import type { CatalogDetail, CatalogTool, ShownPending } from '../../../contract
 import { type Direction, directionsOf } from '../../../domain/catalog/settings.ts';
 import type { CountersignError } from '../../../contracts/errors.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { IS_COUNTED } from '../../catalog/shown.ts';
 import { detailOf } from '../../http/problem.ts';
 import { type Difference, differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
@@ -25,8 +26,6 @@ import { changesIn, type Flag, FLAGS, type RefusedForm, toolAt } from './form.ts
 import { catalogPath, connectionFields, COUNTS, refreshWords } from './list.ts';
 
 const FLAG_NAMES: Readonly<Record<Flag, string>> = { enabled: 'Enabled', requiresApproval: 'Ask', denied: 'Deny' };
-
-type Counted = (typeof COUNTS)[number][0];
 
 export function toolPath(server: string, tool: string): string {
   return `${catalogPath(server)}/tool?name=${encodeURIComponent(tool)}`;
@@ -221,15 +220,6 @@ function settingDifferences(before: ToolSetting, after: ToolSetting): readonly D
   // Sound: settings come from JSON.
   return differences(before as unknown as JsonObject, after as unknown as JsonObject);
 }
-
-const IS_COUNTED: Readonly<Record<Counted, (tool: CatalogTool) => boolean>> = {
-  tools: () => true,
-  enabled: ({ setting }) => setting.enabled,
-  asking: ({ setting, changed }) => setting.enabled && !setting.denied && (setting.requiresApproval || changed),
-  denied: ({ setting }) => setting.enabled && setting.denied,
-  changed: ({ changed }) => changed,
-  missing: ({ status }) => status === 'missing',
-};
 
 function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {
   const { server, counts, offers } = detail;

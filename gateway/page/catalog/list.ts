@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
 import { detailOf } from '../../http/problem.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf } from '../kit/layout.ts';
+import { csrf, problemView, wrongField } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { ago } from '../kit/times.ts';
@@ -116,21 +116,15 @@ function connectView(viewer: Viewer, free: readonly string[], refused: RefusedFo
  */
 export function connectionFields(now: (name: string) => string, refused: RefusedForm | undefined): Html {
   const value = (name: string): string => (refused === undefined ? now(name) : (refused.form.get(name) ?? ''));
-  return markup`<label
-      >URL <span class="note">(may stay empty for a server of the configuration)</span
-      ><input name="url" type="url" maxlength="2048" value="${value('url')}"${wrong('url', refused)}
+  const field = (name: string, label: string, note: string, bounds: Html): Html => markup`<label
+      >${label} <span class="note">(${note})</span
+      ><input name="${name}" ${bounds} value="${value(name)}"${wrong(name, refused)}
     /></label>
-    ${problemOf('url', refused)}
-    <label
-      >Credentials <span class="note">(a name in the configuration; empty: the run's own grant, or none)</span
-      ><input name="credentials" maxlength="64" value="${value('credentials')}"${wrong('credentials', refused)}
-    /></label>
-    ${problemOf('credentials', refused)}
-    <label
-      >Queue <span class="note">(of the workers that reach it; empty: that of all others)</span
-      ><input name="taskQueue" maxlength="64" value="${value('taskQueue')}"${wrong('taskQueue', refused)}
-    /></label>
-    ${problemOf('taskQueue', refused)}
+    ${problemOf(name, refused)}`;
+  const short = markup`maxlength="64"`;
+  return markup`${field('url', 'URL', 'may stay empty for a server of the configuration', markup`type="url" maxlength="2048"`)}
+    ${field('credentials', 'Credentials', "a name in the configuration; empty: the run's own grant, or none", short)}
+    ${field('taskQueue', 'Queue', 'of the workers that reach it; empty: that of all others', short)}
     <label class="line"
       ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`}${wrong('trusted', refused)} /> Believe its
       annotations: they may exempt a call from asking</label
@@ -138,13 +132,9 @@ export function connectionFields(now: (name: string) => string, refused: Refused
 }
 
 function wrong(name: string, refused: RefusedForm | undefined): Shown {
-  return refused?.error.facts.path === name && markup` aria-invalid="true" aria-describedby="${name}.problem"`;
+  return wrongField(name, refused?.error.facts.path === name);
 }
 
-/** What is wrong with a field, beside it. */
 function problemOf(name: string, refused: RefusedForm | undefined): Shown {
-  return (
-    refused?.error.facts.path === name &&
-    markup`<p class="problem" id="${name}.problem">${foreign(detailOf(refused.error))}</p>`
-  );
+  return problemView(name, refused?.error.facts.path === name ? detailOf(refused.error) : undefined);
 }

@@ -11,7 +11,7 @@ import type { CatalogDetail } from '../../../contracts/schemas/http/catalogs.ts'
 import { codedOf } from '../../http/problem.ts';
 import { pageText, refusalView } from '../kit/layout.ts';
 import { type Html, markup } from '../kit/markup.ts';
-import { formOf, pageFor, type PageOptions } from '../kit/page.ts';
+import { formOf, pagesOf, type PageOptions } from '../kit/page.ts';
 import type { CatalogSent, PageSource, Viewer } from '../kit/port.ts';
 import { catalogView } from './detail.ts';
 import { changesIn, connectionIn, invalid, type RefusedForm, requestIn, versionIn } from './form.ts';
@@ -26,51 +26,43 @@ interface ServerPath {
 export function registerCatalogPages(app: FastifyInstance, options: PageOptions): void {
   const { source } = options;
   const { catalogs } = source;
+  const pages = pagesOf(app, options);
 
-  app.get(
-    '/catalogs',
-    pageFor(options, async (_asked, viewer) => await listPage(source, viewer)),
+  pages.get('/catalogs', async (_asked, viewer) => await listPage(source, viewer));
+
+  pages.post('/catalogs', async ({ body }, viewer, reply) => {
+    const form = formOf(body);
+    const server = form.get('server') ?? '';
+    try {
+      if (!Name.safeParse(server).success)
+        throw invalid('server', 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit');
+      await catalogs.send(viewer, server, { kind: 'connect', body: connectionIn(form) });
+    } catch (error) {
+      const told = codedOf(error);
+      void reply.code(told.traits.httpStatus);
+      return await listPage(source, viewer, { to: 'catalogs', form, error: told });
+    }
+    return await reply.redirect(catalogPath(server), 303);
+  });
+
+  pages.get<ServerPath, { show?: string }>('/catalogs/:server', async ({ params: { server }, query }, viewer) =>
+    detailPage(await catalogs.read(viewer, server), viewer, query.show),
   );
 
-  app.post(
-    '/catalogs',
-    pageFor(options, async ({ body }, viewer, reply) => {
-      const form = formOf(body);
-      const server = form.get('server') ?? '';
-      try {
-        if (!Name.safeParse(server).success)
-          throw invalid('server', 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit');
-        await catalogs.send(viewer, server, { kind: 'connect', body: connectionIn(form) });
-      } catch (error) {
-        const told = codedOf(error);
-        void reply.code(told.traits.httpStatus);
-        return await listPage(source, viewer, { to: 'catalogs', form, error: told });
-      }
-      return await reply.redirect(catalogPath(server), 303);
-    }),
-  );
-
-  app.get(
-    '/catalogs/:server',
-    pageFor<ServerPath, { show?: string }>(options, async ({ params: { server }, query }, viewer) =>
-      detailPage(await catalogs.read(viewer, server), viewer, query.show),
-    ),
-  );
-
-  app.get(
+  pages.get<ServerPath, { name?: string }>(
     '/catalogs/:server/tool',
-    pageFor<ServerPath, { name?: string }>(options, async ({ params: { server }, query: { name = '' } }, viewer) => {
+    async ({ params: { server }, query: { name = '' } }, viewer) => {
       const [detail, tool] = await Promise.all([catalogs.read(viewer, server), catalogs.tool(viewer, server, name)]);
       const main = catalogToolView(tool, detail, viewer);
       return pageText({ title: `${name} on ${server}`, viewer, at: 'catalogs', live: { catalog: server }, main });
-    }),
+    },
   );
 
   /** Sends what a form says, and leads back to the catalog. */
   const change = (path: string, sentBy: (form: URLSearchParams) => CatalogSent | undefined): void =>
-    void app.post(
+    pages.post<ServerPath & { changeId: string }>(
       `/catalogs/:server/${path}`,
-      pageFor<ServerPath & { changeId: string }>(options, async ({ params, body }, viewer, reply) => {
+      async ({ params, body }, viewer, reply) => {
         const { server } = params;
         const form = formOf(body);
         if (params.changeId !== undefined) form.set('changeId', params.changeId);
@@ -78,7 +70,7 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
           const message = sentBy(form);
           if (message !== undefined) await catalogs.send(viewer, server, message);
         });
-      }),
+      },
     );
 
   change('tools', (form) => {

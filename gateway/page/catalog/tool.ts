@@ -1,8 +1,7 @@
 /** The page of one tool of a catalog: its definition, what changed in it since an operator looked, what is set. */
-import type { JsonValue } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import { definitionChangesView } from '../kit/diff.ts';
-import { foreign, foreignBlock, rawJson } from '../kit/faithful.ts';
+import { foldedJson, foreign, foreignBlock } from '../kit/faithful.ts';
 import { facts } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
@@ -27,13 +26,7 @@ export function catalogToolView(
       <h2 id="definition">What the server says of it</h2>
       <p class="note">Words of the server, which may be untrue.</p>
       ${current.description === undefined ? markup`<p class="empty-value">It says nothing.</p>` : foreignBlock(current.description)}
-      <details class="fold">
-        <summary>The whole definition</summary>
-        ${
-          // Sound: a definition comes from JSON.
-          rawJson(current as unknown as JsonValue)
-        }
-      </details>
+      ${foldedJson('The whole definition', current)}
     </section>
     ${setView(tool)}`;
 }

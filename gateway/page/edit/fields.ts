@@ -7,7 +7,9 @@
  */
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { own } from '../kit/diff.ts';
 import { asciiJson, foreign, foreignBlock, isObject } from '../kit/faithful.ts';
+import { problemView } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Problem } from './read.ts';
 import { type EditForm, type Field, type Lengths, MOST_ITEMS } from './schema.ts';
@@ -60,10 +62,6 @@ function fillOnce({ fields }: EditForm, values: JsonObject): Readonly<Record<str
   return { ...Object.fromEntries(typed), ...(Object.keys(more).length > 0 ? { more: asciiJson(more) } : {}) };
 }
 
-function own(values: JsonObject, name: string): JsonValue | undefined {
-  return Object.hasOwn(values, name) ? values[name] : undefined;
-}
-
 function entriesOf(field: Field, value: JsonValue | undefined): [string, string][] {
   const { id, shape, inner } = field;
   if (value === undefined && field.isOmissible) return [[`${id}.omit`, 'on']];
@@ -92,11 +90,6 @@ function isSame(one: JsonValue, other: JsonValue): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-export function problemView(id: string, problems: ReadonlyMap<string, Problem>): Shown {
-  const problem = problems.get(id);
-  return problem && markup`<p class="problem" id="${id}.problem">${foreign(problem.reason)}</p>`;
-}
-
 class View {
   readonly #typed: Readonly<Record<string, string>> | undefined;
   readonly #problems: ReadonlyMap<string, Problem>;
@@ -118,11 +111,11 @@ class View {
       return markup`<fieldset class="field"${this.#described(id, hasHelp(shape))}>
         <legend>${this.#name(field)}</legend>
         ${this.#help(field)} ${shape.kind === 'list' ? this.#items(field) : this.#members(field, isNeeded)}
-        ${this.#problem(id)} ${this.#omit(field)}
+        ${problemView(id, this.#problems.get(id)?.reason)} ${this.#omit(field)}
       </fieldset>`;
     return markup`<div class="field">
       <label for="${id}">${this.#name(field)}</label>
-      ${this.#help(field)} ${this.#control(field, isNeeded && field.isRequired)} ${this.#problem(id)}
+      ${this.#help(field)} ${this.#control(field, isNeeded && field.isRequired)} ${problemView(id, this.#problems.get(id)?.reason)}
       ${this.#omit(field)}
     </div>`;
   }
@@ -133,7 +126,7 @@ class View {
         ><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label
       >
       <textarea id="more" name="more" rows="1"${this.#described('more', false)}>${LINE}${this.#typed?.['more'] ?? ''}</textarea>
-      ${this.#problem('more')}
+      ${problemView('more', this.#problems.get('more')?.reason)}
     </div>`;
   }
 
@@ -144,15 +137,12 @@ class View {
       >`;
   }
 
-  #help({ id, shape: { description, notes } }: Field): Shown {
-    if (!hasHelp({ description, notes })) return undefined;
+  #help({ id, shape }: Field): Shown {
+    if (!hasHelp(shape)) return undefined;
+    const { description, notes } = shape;
     return markup`<div class="help" id="${id}.help">
       ${description !== undefined && foreignBlock(description)}${notes.map((note) => markup`<p>${foreign(note)}</p>`)}
     </div>`;
-  }
-
-  #problem(id: string): Shown {
-    return problemView(id, this.#problems);
   }
 
   #described(id: string, isHelped: boolean): Html {
@@ -223,13 +213,7 @@ class View {
   }
 }
 
-function hasHelp({
-  description,
-  notes,
-}: {
-  readonly description?: string | undefined;
-  readonly notes: readonly string[];
-}): boolean {
+function hasHelp({ description, notes }: Pick<Field['shape'], 'description' | 'notes'>): boolean {
   return description !== undefined || notes.length > 0;
 }
 
@@ -262,7 +246,7 @@ export function bound(name: 'min' | 'max' | 'minlength', value: number | undefin
 
 function optionText(value: JsonValue | undefined): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value ?? null);
-  return visible(text.length > 120 ? `${text.slice(0, 120)}…` : text) || '(empty)';
+  return shownName(text) || '(empty)';
 }
 
 function kindWords(shape: Field['shape']): string {

@@ -154,34 +154,11 @@ class Shapes {
 }
 
 /** Every keyword that is read here. */
-const KEYWORDS: readonly string[] = [
-  '$ref',
-  'type',
-  'const',
-  'enum',
-  'anyOf',
-  'oneOf',
-  'title',
-  'description',
-  'default',
-  'format',
-  'pattern',
-  'minLength',
-  'maxLength',
-  'minimum',
-  'maximum',
-  'exclusiveMinimum',
-  'exclusiveMaximum',
-  'multipleOf',
-  'properties',
-  'required',
-  'additionalProperties',
-  'items',
-  'prefixItems',
-  'minItems',
-  'maxItems',
-  'uniqueItems',
-];
+const KEYWORDS = [
+  '$ref type const enum anyOf oneOf title description default format pattern minLength maxLength',
+  'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',
+  'properties required additionalProperties items prefixItems minItems maxItems uniqueItems',
+].flatMap((names) => names.split(' '));
 
 /** What is read of a schema: a copy of everything in it, for each reference to it, could be very large. */
 function read(schema: JsonObject, except?: string): JsonObject {

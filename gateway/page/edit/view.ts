@@ -5,11 +5,11 @@ import { permittedTo } from '../../../domain/request/permitted.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import { diff } from '../kit/diff.ts';
 import { alsoAsJson, asciiJson, foreign, foreignBlock, isObject, isPlain, tree } from '../kit/faithful.ts';
-import { type Answering, binding, requestPath } from '../kit/layout.ts';
+import { type Answering, binding, problemView, requestPath, wrongField } from '../kit/layout.ts';
 import { writtenJson } from '../kit/json.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import { left } from '../kit/times.ts';
-import { editFields, filledWith, lengthsIn, nameText, problemView } from './fields.ts';
+import { editFields, filledWith, lengthsIn, nameText } from './fields.ts';
 import { type Problem, readEdited } from './read.ts';
 import { type EditForm, editForm, type Field, type Lengths } from './schema.ts';
 
@@ -98,10 +98,10 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
         ${bound}<input type="hidden" name="as" value="json" />
         <div class="field">
           <label for="whole">All arguments</label>
-          <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${problems.has('whole') && markup` aria-invalid="true" aria-describedby="whole.problem"`}>
+          <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${wrongField('whole', problems.has('whole'))}>
 ${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea
           >
-          ${problemView('whole', problems)}
+          ${problemView('whole', problems.get('whole')?.reason)}
         </div>
         <div class="actions"><button class="button">Compare before approving</button></div>
       </form>

@@ -100,7 +100,7 @@ function named(name: string): string {
   return /[.[\]"]|^$/.test(name) ? JSON.stringify(name) : name;
 }
 
-function own(fields: JsonObject, name: string): JsonValue | undefined {
+export function own(fields: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }
 

@@ -166,11 +166,19 @@ export const MOST_TWICE = 65_536;
  * Folds the JSON of values that the page shows already, if they are small enough to stand there twice.
  * @param otherwise says where the JSON of larger ones is
  */
-export function alsoAsJson(values: JsonValue, otherwise: Shown): Html {
+export function alsoAsJson(values: JsonObject, otherwise: Shown): Html {
   if (JSON.stringify(values).length > MOST_TWICE) return markup`<p class="note">${otherwise}</p>`;
+  return foldedJson('As JSON', values);
+}
+
+/** @param value comes from JSON */
+export function foldedJson(called: string, value: object): Html {
   return markup`<details class="fold">
-    <summary>As JSON</summary>
-    ${rawJson(values)}
+    <summary>${called}</summary>
+    ${
+      // Sound: what comes from JSON is a value of it.
+      rawJson(value as JsonValue)
+    }
   </details>`;
 }
 

@@ -83,6 +83,15 @@ export function refusalView(error: CountersignError, next?: string): Html {
   return trouble(heading, detailOf(error), error.code, then);
 }
 
+/** What is wrong with a field, beside it; `wrongField` has the attributes that lead there. */
+export function problemView(id: string, reason: string | undefined): Shown {
+  return reason !== undefined && markup`<p class="problem" id="${id}.problem">${foreign(reason)}</p>`;
+}
+
+export function wrongField(id: string, isWrong: boolean): Shown {
+  return isWrong && markup` aria-invalid="true" aria-describedby="${id}.problem"`;
+}
+
 export function signedOutText(words: string): string {
   return pageText({
     title: 'Signed out',

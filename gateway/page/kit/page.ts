@@ -6,7 +6,7 @@
  * 3. What is refused is told in a page, also what comes too often or is too large to be read.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../../http/problem.ts';
 import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
@@ -35,45 +35,50 @@ export interface PageOptions extends SignInOptions {
 /** A request for a page: its path names what `Path` says. */
 type Asked<Path extends object, Query extends object> = FastifyRequest<{ Params: Path; Querystring: Query }>;
 
-/** Who is signed in; undefined if nobody is, or no longer. */
+/** Who is signed in, with the places that the navigation offers; undefined if nobody is, or no longer. */
 export async function viewerOf(
   request: FastifyRequest,
-  { sessions, isDevelopment }: SignInOptions,
+  { sessions, isDevelopment, source }: PageOptions,
 ): Promise<Viewer | undefined> {
   const asker = await holderOf(request, sessions);
   if (asker === undefined) return undefined;
   const session = request.cookies[SESSION_COOKIE] ?? '';
   const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
-  return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
+  const viewer = { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
+  return { ...viewer, places: source.places(viewer) };
 }
 
-/** Who is signed in, with the places that the navigation offers. */
-async function visitorOf(request: FastifyRequest, options: PageOptions): Promise<Viewer | undefined> {
-  const viewer = await viewerOf(request, options);
-  return viewer && { ...viewer, places: options.source.places(viewer) };
+/** Adds pages for people who are signed in. What goes wrong is told in a page. */
+export function pagesOf(app: FastifyInstance, options: PageOptions) {
+  const add =
+    (method: 'GET' | 'POST') =>
+    <Path extends object = object, Query extends object = object>(
+      url: string,
+      answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
+    ): void =>
+      void app.route({
+        method,
+        url,
+        handler: async (asked, reply) => {
+          const viewer = await viewerOf(asked, options);
+          void reply.type(HTML).header('cache-control', 'no-store');
+          if (viewer === undefined) return await signedOut(asked, reply);
+          try {
+            if (method === 'POST') assertOwnForm(asked.body, viewer);
+            // Sound: each route names its parameters.
+            return await answer(asked as Asked<Path, Query>, viewer, reply);
+          } catch (error) {
+            return refused(reply, viewer, error, options);
+          }
+        },
+      });
+  return { get: add('GET'), post: add('POST') };
 }
 
-/** Makes the handler of a page for people who are signed in. What goes wrong is told in a page. */
-export function pageFor<Path extends object = object, Query extends object = object>(
-  options: PageOptions,
-  answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
-): (asked: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  return async (asked, reply) => {
-    const viewer = await visitorOf(asked, options);
-    void reply.type(HTML).header('cache-control', 'no-store');
-    if (viewer === undefined) {
-      if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
-      // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
-      return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
-    }
-    try {
-      if (asked.method === 'POST') assertOwnForm(asked.body, viewer);
-      // Sound: each route below names its parameters.
-      return await answer(asked as Asked<Path, Query>, viewer, reply);
-    } catch (error) {
-      return refused(reply, viewer, error, options);
-    }
-  };
+async function signedOut({ method, url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  if (method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(url)}`, 303);
+  // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
+  return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
 }
 
 /** Tells in a page what no page has told: what came too often, is too large, or is of another page. */
@@ -83,7 +88,7 @@ export async function tellInPage(
   reply: FastifyReply,
   options: PageOptions,
 ): Promise<void> {
-  const text = refused(reply, await visitorOf(request, options), error, options);
+  const text = refused(reply, await viewerOf(request, options), error, options);
   await reply.type(HTML).header('cache-control', 'no-store').send(text);
 }
 

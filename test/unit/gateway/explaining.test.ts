@@ -1,7 +1,7 @@
 /** Explaining a policy that somebody sends takes time of everybody: each person has a turn. */
 import { expect, test } from '@jest/globals';
 import { ExplainBody } from '../../../contracts/schemas/http/records.ts';
-import { Waiters } from '../../../gateway/http/waiters.ts';
+import { Waiters } from '../../../gateway/http/streams.ts';
 import { type Explain, Explaining } from '../../../gateway/inbox/explaining.ts';
 import { codeOf } from '../../support/refusal.ts';
 import { asker } from '../../support/scenes/asking.ts';

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { SlackConfig } from '../../../contracts/schemas/gateway.ts';
 import { Presses, type PressParts } from '../../../gateway/slack/presses.ts';
-import { assertFromSlack } from '../../../gateway/slack/signature.ts';
+import { assertFromSlack } from '../../../gateway/slack/routes.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import type { Fields } from '../../../domain/shapes/inputs.ts';
 import { refusalOf } from '../../support/refusal.ts';
