@@ -117,6 +117,7 @@ export class LiveRun extends Entity {
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
   #presentUntil: number | undefined;
+  #presences = 0;
   #isLeaving = false;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
@@ -163,9 +164,15 @@ export class LiveRun extends Entity {
     return this.spec.dispatch === 'on-return' && (this.#isLeaving || (this.#presentUntil ?? 0) <= Date.now());
   }
 
-  /** Notes that the client is there. @param until epoch ms */
-  notePresence(until: number): void {
-    this.#presentUntil = Math.max(this.#presentUntil ?? 0, until);
+  /** Returns the number of the next word that the client is there; it is the same in each replay. */
+  nextPresence(): number {
+    this.#presences += 1;
+    return this.#presences;
+  }
+
+  /** Notes that the client is there. @param until epoch ms; whatever else it may be says nothing */
+  notePresence(until: unknown): void {
+    if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
   /**
