@@ -17,6 +17,9 @@ import { withoutRefusals } from './turn.ts';
  */
 export const MOST_QUEUED = 393_216;
 
+/** Most messages that may wait: their ids and senders travel with them, and a run that cannot be carried hands over no more. */
+export const MOST_MESSAGES = 500;
+
 /** Characters kept of the hash of each heard message. */
 const HASH_CHARACTERS = 32;
 
@@ -24,12 +27,12 @@ const HASH_CHARACTERS = 32;
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
   const bytes = [...run.queue, say].reduce((sum, { text }) => sum + carriedBytes(text), 0);
-  if (run.queue.length === 0 || bytes <= MOST_QUEUED) return undefined;
-  return refuse(
-    'LIMIT_REACHED',
-    `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
-    { limit: 'queue' },
-  );
+  const isFull = run.queue.length >= MOST_MESSAGES;
+  if (run.queue.length === 0 || (!isFull && bytes <= MOST_QUEUED)) return undefined;
+  const most = isFull ? `${MOST_MESSAGES} messages` : `${MOST_QUEUED} bytes`;
+  return refuse('LIMIT_REACHED', `More than ${most} would wait for the end of the turn; send it again then.`, {
+    limit: 'queue',
+  });
 }
 
 /** Without the quotes around it. */

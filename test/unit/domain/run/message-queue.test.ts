@@ -7,6 +7,7 @@ import {
   admitSaid,
   heard,
   interrupted,
+  MOST_MESSAGES,
   MOST_QUEUED,
   otherThanHeard,
   unqueued,
@@ -37,6 +38,13 @@ test.each([
   const most = MOST_QUEUED / bytes;
   expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most)) }))).toBeUndefined();
   expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most) + 1) }))).toMatchObject(FULL);
+});
+
+test('room is counted in messages, too', () => {
+  const waiting = Array.from({ length: MOST_MESSAGES }, (_, n) => say({ messageId: `m${n}`, text: 'x' }));
+  const run = { ...askingRun(), queue: waiting.slice(1) };
+  expect(admitSaid(run, say({ messageId: 'one', text: 'x' }))).toBeUndefined();
+  expect(admitSaid({ ...run, queue: waiting }, say({ messageId: 'one', text: 'x' }))).toMatchObject(FULL);
 });
 
 test('a message that waits alone is taken in any case: it could never be sent again in less', () => {
