@@ -6,7 +6,7 @@ import type { Say, Stop } from '../../contracts/schemas/request.ts';
 import { elicitationClosed } from '../legacy-2025/open-question.ts';
 import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
-import { askingCalls, type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
+import { askingCalls, type Change, isSendable, MOST_ANSWERED, type Run } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { withoutRefusals } from './turn.ts';
@@ -17,6 +17,9 @@ import { withoutRefusals } from './turn.ts';
  */
 export const MOST_QUEUED = 393_216;
 
+/** Most messages that may wait: their ids and senders travel with them, and a run that cannot be carried hands over no more. */
+export const MOST_MESSAGES = 500;
+
 /** Characters kept of the hash of each heard message. */
 const HASH_CHARACTERS = 32;
 
@@ -24,12 +27,12 @@ const HASH_CHARACTERS = 32;
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
   const bytes = [...run.queue, say].reduce((sum, { text }) => sum + carriedBytes(text), 0);
-  if (run.queue.length === 0 || bytes <= MOST_QUEUED) return undefined;
-  return refuse(
-    'LIMIT_REACHED',
-    `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
-    { limit: 'queue' },
-  );
+  const isFull = run.queue.length >= MOST_MESSAGES;
+  if (run.queue.length === 0 || (!isFull && bytes <= MOST_QUEUED)) return undefined;
+  const most = isFull ? `${MOST_MESSAGES} messages` : `${MOST_QUEUED} bytes`;
+  return refuse('LIMIT_REACHED', `More than ${most} would wait for the end of the turn; send it again then.`, {
+    limit: 'queue',
+  });
 }
 
 /** Without the quotes around it. */
@@ -74,12 +77,13 @@ export function heard(run: Run, say: Say): Change {
 }
 
 /**
- * Withdraws what a waiting interruption overtakes. While such a message waits, nobody is asked and nothing new leaves:
- * open requests and throttled calls are withdrawn. Calls in flight end by themselves; a question that their server asks
- * on an open connection is closed. Lists of tools before the first turn go on, since no model reads the message without
- * them.
+ * Withdraws what a waiting interruption overtakes. While such a message waits, nobody is asked and nothing waits to be
+ * sent later: open requests and throttled calls are withdrawn. Calls in flight end by themselves; a question that their
+ * server asks on an open connection is closed. Lists of tools before the first turn go on, since no model reads the
+ * message without them.
+ * @param retried calls that are to be sent again after a while; absent in runs of an older build (patch `as-documented`)
  */
-export function interrupted(run: Run): Change {
+export function interrupted(run: Run, retried: ReadonlySet<string> = new Set()): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
   if (by === undefined) return { run, facts: [] };
   const outcome: Outcome = {
@@ -87,7 +91,8 @@ export function interrupted(run: Run): Change {
     reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
   };
   const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
-  return [...asking, ...throttledCalls(run)].reduce<Change>(
+  const later = run.calls.filter((state) => isSendable(state) && retried.has(state.call.callId));
+  return [...asking, ...throttledCalls(run), ...later].reduce<Change>(
     (before, state) => {
       const { callId } = state.call;
       const next =

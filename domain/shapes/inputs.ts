@@ -163,8 +163,14 @@ function valuesIn(value: unknown): number {
 // the proof that a worker of the zone wrote them (docs/adr/0047), belong to others. Further fields are allowed: other
 // releases answer with more.
 
-/** A field whose name ends with `?` may be missing. `time` is epoch ms of a date that can be written. */
-type Shape = 'text' | 'count' | 'time' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };
+/**
+ * A field whose name ends with `?` may be missing. `time` is epoch ms of a date that can be written; `span` is a time that
+ * a timer can wait, and that is added to such a date.
+ */
+type Shape = 'text' | 'count' | 'time' | 'span' | 'fields' | Word | Each | Every | Either | Named;
+interface Named {
+  readonly [name: string]: Shape;
+}
 class Word {
   readonly word: string;
   constructor(word: string) {
@@ -172,6 +178,13 @@ class Word {
   }
 }
 class Each {
+  readonly shape: Shape;
+  constructor(shape: Shape) {
+    this.shape = shape;
+  }
+}
+/** An object with any names. */
+class Every {
   readonly shape: Shape;
   constructor(shape: Shape) {
     this.shape = shape;
@@ -186,16 +199,29 @@ class Either {
 
 /** The greatest time value of ECMA-262. */
 const LATEST_TIME = 8.64e15;
+/** In ms or seconds; no wait of ours is longer. */
+const LONGEST_SPAN = 1e9;
 
 const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };
 const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
 const WHY = { code: 'text', message: 'text' } as const;
+const PEOPLE: Shape = { ids: new Each('text'), groups: new Each('text') };
+const RULE: Shape = {
+  allOf: new Each({
+    ids: new Each('text'),
+    groups: new Each('text'),
+    'not?': new Each('text'),
+    'may?': new Each('text'),
+    'remember?': new Each('text'),
+    'escalate?': new Either({ afterSeconds: 'span', add: PEOPLE }, { afterSeconds: 'span', replace: PEOPLE }),
+  }),
+};
 const VERDICT = new Either(
   { kind: new Word('allow') },
   {
     kind: new Word('ask'),
-    approvers: { allOf: new Each('fields') },
-    deadlineSeconds: 'count',
+    approvers: RULE,
+    deadlineSeconds: 'span',
     'notify?': new Each({ channel: 'text' }),
   },
   { kind: new Word('deny'), ...WHY },
@@ -204,17 +230,36 @@ const JUDGED: Shape = {
   policyVersion: 'text',
   judgements: new Each({ callId: 'text', verdict: VERDICT, 'target?': { server: 'text', tool: 'text' } }),
 };
+const NEED: Shape = {
+  reason: 'text',
+  message: 'text',
+  wants: 'text',
+  'scopes?': new Each('text'),
+  'asked?': { approvers: RULE, deadlineSeconds: 'span' },
+};
 const ENDED: Shape = {
   kind: new Word('ended'),
   outcome: { kind: 'text', 'code?': 'text', 'result?': { content: new Each('fields') } },
+  'authorization?': NEED,
+  'held?': new Each('fields'),
 };
+const QUESTION = new Either(
+  { kind: new Word('url'), hash: 'text', message: 'text', host: 'text' },
+  { kind: new Word('form'), hash: 'text', message: 'text', fields: 'fields', required: new Each('text') },
+);
 const DISPATCHED = new Either(
   ENDED,
-  { kind: new Word('not-sent'), ...WHY },
+  { kind: new Word('not-sent'), ...WHY, 'retryAfterMs?': 'span', 'held?': { by: 'text', atMostSeconds: 'span' } },
   { kind: new Word('refused'), ...WHY },
-  { kind: new Word('reopen'), ...WHY },
-  { kind: new Word('task'), task: 'fields' },
-  { kind: new Word('input'), requests: 'fields' },
+  {
+    kind: new Word('reopen'),
+    ...WHY,
+    'approvers?': RULE,
+    'deadlineSeconds?': 'span',
+    'definition?': { hash: 'text' },
+  },
+  { kind: new Word('task'), task: 'fields', 'held?': new Each('fields') },
+  { kind: new Word('input'), round: 'count', used: new Each('text'), requests: new Every(QUESTION) },
 );
 
 const STEP: Shape = {
@@ -269,7 +314,7 @@ const ANSWERS = {
   sendMessage: { 'thread?': 'text' },
   modelStep: STEP,
   stretch: RECORD,
-  discoverTools: new Either(FOUND, { server: 'text', authorization: 'fields' }),
+  discoverTools: new Either(FOUND, { server: 'text', authorization: NEED }),
   callTool: DISPATCHED,
   resumeCall: DISPATCHED,
   pollTask: new Either(ENDED, { kind: new Word('working') }, { kind: new Word('unreached'), message: 'text' }),
@@ -298,11 +343,13 @@ function fits(value: unknown, shape: Shape): boolean {
   if (shape === 'text') return typeof value === 'string';
   if (shape === 'count') return Number.isSafeInteger(value) && Number(value) >= 0;
   if (shape === 'time') return fits(value, 'count') && Number(value) <= LATEST_TIME;
+  if (shape === 'span') return isFiniteNumber(value) && value >= 0 && value <= LONGEST_SPAN;
   if (shape instanceof Word) return value === shape.word;
   if (shape instanceof Each) return Array.isArray(value) && value.every((item) => fits(item, shape.shape));
   if (shape instanceof Either) return shape.shapes.some((one) => fits(value, one));
   if (!isFields(value)) return false;
   if (shape === 'fields') return true;
+  if (shape instanceof Every) return Object.values(value).every((item) => fits(item, shape.shape));
   return Object.entries(shape).every(([name, inner]) => {
     const field = value[name.replace('?', '')];
     return (name.endsWith('?') && field === undefined) || fits(field, inner);

@@ -151,3 +151,60 @@ test.each([
   expect(error).toMatch(says);
   expect(error).toMatch('Give this worker the encryption.keys');
 });
+
+// The word of a gateway that the client of a call is back is a signal, too. Where it was unread, the call stayed.
+
+const BACK = 'agent-run.client-back';
+/** Of that recording: the signal, the start of the task that takes it, and the end of that task. */
+const [PRESENT, TAKEN, LET_GO] = [8, 10, 11];
+
+/** The recording up to this event, in which the word is sealed. */
+async function sealedWord(to: number): Promise<Event[]> {
+  // Sound: a file of the corpus.
+  const { events } = JSON.parse(await readFile(fileOf(placeOf(BACK)), 'utf8')) as { events: Event[] };
+  const keys = CORPUS_ENCRYPTION.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
+  const input = events[PRESENT - 1]?.workflowExecutionSignaledEventAttributes?.input;
+  const [word] = input?.payloads ?? [];
+  const [sealed] = await new EncryptionCodec(keys).encode([
+    encoded('json/plain', Buffer.from(word?.data ?? '', 'base64').toString()),
+  ]);
+  if (input === undefined || !sealed?.data) throw new Error(`${BACK} has no signal`);
+  const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+  const metadata = Object.fromEntries(
+    Object.entries(sealed.metadata ?? {}).map(([name, value]) => [name, base64(value)]),
+  );
+  input.payloads = [{ metadata, data: base64(sealed.data) }];
+  return events.slice(0, to);
+}
+
+test('the word that a client is back is marked, too, where it cannot be read', async () => {
+  expect(await markersOf(await sealedWord(TAKEN), NO_KEYS)).toEqual(['unread-present-1-sealed']);
+  expect(await markersOf(await sealedWord(TAKEN), ITS_KEY)).toEqual([]);
+});
+
+test.each([
+  ['no key', NO_KEYS],
+  ['its key', ITS_KEY],
+])('a worker that has %s does not send the call that stayed then', async (_, config) => {
+  const [marker, shown] = recorded.slice(MARKED - 1, MARKED + 1);
+  const patch = Buffer.from(JSON.stringify({ id: 'unread-present-1-sealed', deprecated: false })).toString('base64');
+  const events = [
+    ...(await sealedWord(LET_GO)),
+    {
+      ...marker,
+      eventId: String(LET_GO + 1),
+      markerRecordedEventAttributes: {
+        ...marker?.markerRecordedEventAttributes,
+        details: {
+          'patch-data': {
+            payloads: [{ ...marker?.markerRecordedEventAttributes?.details['patch-data'].payloads[0], data: patch }],
+          },
+        },
+        workflowTaskCompletedEventId: String(LET_GO),
+      },
+    },
+    { ...shown, eventId: String(LET_GO + 2) },
+  ];
+  // Sound: the events of a recording, with other numbers.
+  expect(await differenceIn(events as Event[], config)).toBeUndefined();
+});

@@ -278,4 +278,41 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
       expect(factsOf(await run.ledger(), 'said')).toHaveLength(1);
     });
   });
+
+  // The last test of this file: what the server wants holds for later runs, too.
+  test('a message that interrupts while a call waits to be sent again withdraws it, however long its server wants', async () => {
+    sly.become({
+      era: 'modern',
+      pages: [[{ name: 'news', inputSchema: { type: 'object' } }]],
+      onCall: ({ status }) => status(429, { 'retry-after': '86400' }),
+    });
+    const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
+    const run = await world.start([
+      { calls: [call('sly/news', 'later'), call('bank/pay', 'later')] },
+      { text: 'lost', branches: [{ when: heard, then: { calls: [call('bank/pay', 'after')] } }] },
+      END,
+    ]);
+    const isTried = () => world.client.workflow.getHandle(run.runId).fetchHistory();
+    await until(
+      async () =>
+        ((await isTried()).events ?? []).some(({ userMetadata }) =>
+          /try t1\.c0 again/.test(new TextDecoder().decode(userMetadata?.summary?.data ?? undefined)),
+        ),
+      {
+        what: 'the wait for another attempt',
+      },
+    );
+    const before = sly.seen.length;
+    await run.say(WRONG);
+    const [request] = await openRequests(run, 1);
+    expect(request).toMatchObject({ callId: 't2.c0' });
+    expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled', 't1.c1': 'cancelled' });
+    // The timer that is left over keeps no run from handing over.
+    await rolled(world, run.runId);
+    await decideNext(run, 'ann');
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+    expect(sly.seen.slice(before).filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toEqual([]);
+    expect(await recordedLedger(world, run)).toEqual(await run.ledger());
+  });
 });

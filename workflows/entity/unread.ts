@@ -64,6 +64,14 @@ export function seenAs(reader: Reader, value: unknown): unknown {
   return seenAt(String(reader.nextInput()), value);
 }
 
+/**
+ * Does the same for a signal that is counted apart: earlier builds left it out of the count of inputs.
+ * @param place the same in each replay, and of this one input
+ */
+export function seenApart(place: string, value: unknown): unknown {
+  return seenAt(place, value);
+}
+
 /** Returns the input with which an execution was started. */
 export function seenAtStart(value: unknown): unknown {
   return seenAt('start', value);

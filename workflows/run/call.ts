@@ -215,11 +215,14 @@ async function tryAgain(
   retryAfterMs: number | undefined,
   unsure?: Unsure,
 ): Promise<void> {
+  live.retrying.add(callId);
   live.commit(returned(live.run, callId, unsure, unsure !== undefined && patched('as-documented')));
   const delay = waitBeforeNext(attempts, retryAfterMs);
   // A stretch that has lost an answer is green, so the timer says it.
   const summary = `try ${callId} again${unsure === undefined ? '' : ': it may have run'}`;
   const waiting = callOf(live.run, callId);
+  // A message that interrupts has withdrawn it.
+  if (waiting?.status === 'settled') return void live.retrying.delete(callId);
   try {
     // The standing decision may be taken back meanwhile. Then people are asked about the call, and it must not sleep.
     if (waiting?.status === 'approved' && waiting.consent.made.standing !== undefined)
@@ -228,6 +231,8 @@ async function tryAgain(
   } catch (error) {
     if (!isCancellation(error)) throw error;
     settle(live, callId, live.withdrawal);
+  } finally {
+    live.retrying.delete(callId);
   }
 }
 

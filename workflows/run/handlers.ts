@@ -11,6 +11,7 @@ import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
+import { seenApart } from '../entity/unread.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
@@ -67,7 +68,7 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  setHandler(presentSignal, (until) => void (Number.isSafeInteger(until) && live.notePresence(Number(until))), {
+  setHandler(presentSignal, (until) => live.notePresence(seenApart(`present-${live.nextPresence()}`, until)), {
     description: 'The client of an approved call is there, until this time',
   });
 

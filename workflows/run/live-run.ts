@@ -6,7 +6,7 @@
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
-import { CancellationScope, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, patched, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { PauseKind, Stop } from '../../contracts/schemas/request.ts';
@@ -34,6 +34,8 @@ import {
   type Change,
   type EndStatus,
   isDispatched,
+  isSendable,
+  isSettled,
   type Phase,
   repaired,
   type Run,
@@ -97,6 +99,8 @@ export class LiveRun extends Entity {
   readonly told = new Map<string, StretchedCall>();
   /** The newest turns of stretches, as people see them. */
   stretched: readonly string[] = [];
+  /** Calls that are to be sent again after a while, with nothing under way. */
+  readonly retrying = new Set<string>();
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
   /** Tells people of requests; set once the run is there. */
@@ -117,6 +121,9 @@ export class LiveRun extends Entity {
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
   #presentUntil: number | undefined;
+  #presences = 0;
+  /** True if a message has withdrawn calls of this turn whose timers still run. */
+  #leavesTimers = false;
   #isLeaving = false;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
@@ -163,9 +170,15 @@ export class LiveRun extends Entity {
     return this.spec.dispatch === 'on-return' && (this.#isLeaving || (this.#presentUntil ?? 0) <= Date.now());
   }
 
-  /** Notes that the client is there. @param until epoch ms */
-  notePresence(until: number): void {
-    this.#presentUntil = Math.max(this.#presentUntil ?? 0, until);
+  /** Returns the number of the next word that the client is there; it is the same in each replay. */
+  nextPresence(): number {
+    this.#presences += 1;
+    return this.#presences;
+  }
+
+  /** Notes that the client is there. @param until epoch ms; whatever else it may be says nothing */
+  notePresence(until: unknown): void {
+    if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
   /**
@@ -343,6 +356,7 @@ export class LiveRun extends Entity {
   /** Ends the turn with the results of its calls, for the model to read. */
   closeTurn(results: CallResult[]): void {
     this.#isLeaving = false;
+    this.#leavesTimers = false;
     const { links, tally } = this.prepared;
     if (links !== undefined) this.#run = withLinks(this.#run, links, this.journal.transcriptLength);
     this.say({ role: 'tool', results });
@@ -402,8 +416,24 @@ export class LiveRun extends Entity {
   commit(change: Change, at = Date.now()): void {
     this.#apply(change, at);
     if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
-    if (this.#run.queue.some(({ interrupt }) => interrupt === true)) this.endStretch();
+    if (this.#run.queue.some(({ interrupt }) => interrupt === true)) {
+      this.endStretch();
+      this.#endRetries();
+    }
     this.#show();
+  }
+
+  /** Withdraws calls that only wait to be sent again. A server may want a day, and the message is to be read now. */
+  #endRetries(): void {
+    const isWaiting = this.#run.calls.some((state) => isSendable(state) && this.retrying.has(state.call.callId));
+    if (!isWaiting || !patched('as-documented')) return;
+    this.#apply(interrupted(this.#run, this.retrying));
+    this.#leavesTimers = true;
+  }
+
+  /** True if the turn is over, whatever timer of a withdrawn call still runs. */
+  get isOverEarly(): boolean {
+    return this.#leavesTimers && this.#run.calls.every(isSettled);
   }
 
   /** Ends the stretch under way: it begins nothing more, and returns what was done. */

@@ -156,8 +156,11 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   live.settleWith(settling);
   // A fault in the code of a call ends the run, so that nothing is left hanging. The scope is not cancellable, because
   // a stopped run still waits for its calls in flight.
-  await CancellationScope.nonCancellable(() => Promise.race([settling, condition(() => done || isToRoll(live))]));
-  if (!done) return 'roll';
+  const isOver = (): boolean => done || live.isOverEarly;
+  await CancellationScope.nonCancellable(() => Promise.race([settling, condition(() => isOver() || isToRoll(live))]));
+  if (!isOver()) return 'roll';
+  // Whoever hands over waits for no timer of a call that was withdrawn.
+  if (!done) live.settleWith(Promise.resolve());
   live.closeTurn(resultsOf(live.run));
   return 'done';
 }

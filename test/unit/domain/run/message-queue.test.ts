@@ -2,11 +2,12 @@
 import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import { accept } from '../../../../domain/request/decision.ts';
-import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
+import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
 import {
   admitSaid,
   heard,
   interrupted,
+  MOST_MESSAGES,
   MOST_QUEUED,
   otherThanHeard,
   unqueued,
@@ -37,6 +38,13 @@ test.each([
   const most = MOST_QUEUED / bytes;
   expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most)) }))).toBeUndefined();
   expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most) + 1) }))).toMatchObject(FULL);
+});
+
+test('room is counted in messages, too', () => {
+  const waiting = Array.from({ length: MOST_MESSAGES }, (_, n) => say({ messageId: `m${n}`, text: 'x' }));
+  const run = { ...askingRun(), queue: waiting.slice(1) };
+  expect(admitSaid(run, say({ messageId: 'one', text: 'x' }))).toBeUndefined();
+  expect(admitSaid({ ...run, queue: waiting }, say({ messageId: 'one', text: 'x' }))).toMatchObject(FULL);
 });
 
 test('a message that waits alone is taken in any case: it could never be sent again in less', () => {
@@ -120,6 +128,28 @@ describe('interruptions', () => {
       const { run } = heard(askingRun(), say());
       expect(heard(run, say())).toEqual({ run, facts: [] });
       expect(interrupted(run)).toEqual({ run, facts: [] });
+    });
+  });
+
+  describe('a call that waits to be sent again', () => {
+    /** One that was not sent, and one that may have run. */
+    function waiting(): Run {
+      const sent = ['t1.c0', 't1.c1'].reduce((run, callId) => {
+        const approved = accept(run, askingOf(run, callId), approval(shown(run, callId)), START).run;
+        return dispatched(approved, callId)?.run ?? approved;
+      }, askingRun(2));
+      return returned(returned(sent, 't1.c0').run, 't1.c1', outcomes().unknown, true).run;
+    }
+    const retried = new Set(['t1.c0', 't1.c1']);
+
+    test('is withdrawn with what is true of it: its server may want a day, and the message is to be read now', () => {
+      const { run } = interrupted(heard(waiting(), urgent).run, retried);
+      expect(run.calls).toMatchObject([{ outcome: { kind: 'cancelled' } }, { outcome: { kind: 'unknown' } }]);
+    });
+
+    test('stays in a run of an older build, and where no message interrupts', () => {
+      expect(statusesOf(heard(waiting(), urgent).run)).toEqual(['approved', 'approved']);
+      expect(statusesOf(interrupted(waiting(), retried).run)).toEqual(['approved', 'approved']);
     });
   });
 

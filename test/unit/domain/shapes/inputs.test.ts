@@ -293,11 +293,37 @@ describe('answers of activities', () => {
     ['readTrust?', { keys: [{}], maxAgeSeconds: 900 }],
     ['callTool', { kind: 'ended', outcome: { kind: 'succeeded' } }],
     ['callTool', { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'away' }],
-    ['discoverTools', { server: 'bank', authorization: {} }],
+    ['discoverTools', { server: 'bank', authorization: { reason: 'GRANT_MISSING', message: 'None.', wants: 'grant' } }],
     ['discoverTools', { server: 'bank', tools: REF, refused: [] }],
     ['stretch', { turns: [{ step: STEP, at: 8.64e15 }], times: { prepared: 1, listed: 2 } }],
   ] as const)('%s answers with %j', (activity, value) => {
     expect(isAnswerOf(activity, value)).toBe(true);
+  });
+
+  const WHY = { code: 'TOOL_UNAVAILABLE', message: 'Later.' };
+  const NOT_SENT = { kind: 'not-sent', ...WHY };
+  const LOST_GRANT = { kind: 'ended', outcome: { kind: 'failed', ...WHY } };
+  const RULE = {
+    allOf: [{ ids: ['ann'], groups: [], escalate: { afterSeconds: 60, add: { ids: [], groups: ['ops'] } } }],
+  };
+  const ASK = { kind: 'ask', approvers: RULE };
+
+  test.each([
+    { ...NOT_SENT, retryAfterMs: 1_234.5, held: { by: 'rate', atMostSeconds: 604_800 } },
+    { ...NOT_SENT, kind: 'reopen', approvers: RULE, deadlineSeconds: 31_536_000, definition: { hash: 'h' } },
+    { kind: 'input', round: 1, used: [], requests: { name: NAME, page: PAGE } },
+    {
+      ...LOST_GRANT,
+      authorization: {
+        reason: 'TOOL_UNAUTHORIZED',
+        message: 'No.',
+        wants: 'consent',
+        scopes: ['a'],
+        asked: { approvers: RULE, deadlineSeconds: 60 },
+      },
+    },
+  ])('callTool answers with %j', (value) => {
+    expect(isAnswerOf('callTool', value)).toBe(true);
   });
 
   test.each([
@@ -317,6 +343,17 @@ describe('answers of activities', () => {
     ['callTool', { kind: 'ended', outcome: { kind: 'failed', code: 7 } }],
     ['callTool', { kind: 'ended', outcome: { kind: 'failed', code: null } }],
     ['judge', { policyVersion: 'p', judgements: [{ callId: 't1.c0', verdict: { kind: 'ask' } }] }],
+    // A run that takes one of these would never go on: a timer of no time, a date that is none, a list that is none.
+    ['callTool', { ...NOT_SENT, retryAfterMs: 'soon' }],
+    ['callTool', { ...NOT_SENT, retryAfterMs: 1e15 }],
+    ['callTool', { ...NOT_SENT, held: {} }],
+    ['callTool', { ...NOT_SENT, held: { by: 'rate', atMostSeconds: -1 } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { allOf: [{}] } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', deadlineSeconds: 8e12 }],
+    ['callTool', { kind: 'input', round: 1, used: [], requests: { name: null } }],
+    ['callTool', { ...LOST_GRANT, authorization: { reason: 'TOOL_UNAUTHORIZED', wants: 'grant' } }],
+    ['discoverTools', { server: 'files', authorization: {} }],
+    ['judge', { policyVersion: 'p', judgements: [{ callId: 't1.c0', verdict: { ...ASK, deadlineSeconds: 8e12 } }] }],
     [
       'judge',
       {
