@@ -113,7 +113,7 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
-  const { startDevCodec } = await import('../dev/codec.ts');
+  const { startDevCodec, startDevGateway } = await import('../dev/gateway.ts');
   const codec = await stack.start(
     'The codec server',
     () => startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
@@ -145,7 +145,6 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
-  const { startDevGateway } = await import('../dev/gateway.ts');
   const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
   const isOurs = loaded.path === folder.config;
   const place = {

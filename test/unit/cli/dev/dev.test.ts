@@ -4,7 +4,7 @@ import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join, resolve } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
-import { startDevCodec } from '../../../../cli/dev/codec.ts';
+import { startDevCodec } from '../../../../cli/dev/gateway.ts';
 import { prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
 import { demoModel } from '../../../../cli/dev/model.ts';
 import { choosePort, Stack } from '../../../../cli/dev/stack.ts';
