@@ -99,8 +99,7 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
       await file.close();
     }
   } catch (error) {
-    // `instanceof` is not used, since errors of Node's core may come from another realm.
-    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
+    const code = nodeCodeOf(error) ?? 'error';
     const reason =
       code === 'EEXIST'
         ? 'is there already, and a private key is never overwritten; name another'

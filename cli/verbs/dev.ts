@@ -8,12 +8,11 @@ import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
 import { packageRoot } from '../../workers/setup.ts';
 import { findTemporalCli } from '../../workers/temporal-cli.ts';
-import { prepareFolder, writeConfig } from '../dev/folder.ts';
-import { demoModel } from '../dev/model.ts';
+import { demoModel, prepareFolder, writeConfig } from '../dev/folder.ts';
 import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
-import { print, verb } from '../session/verb.ts';
+import { ended, print, verb } from '../session/verb.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
 
 /** Temporal's default port, which every other command tries. */
@@ -60,9 +59,9 @@ async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
     const addresses = await startAll(stack, options, terminal, interrupted);
     if (addresses === undefined) return;
     print(terminal, devAnswer(addresses), options.json === true);
-    const ended = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
-    if (ended !== undefined)
-      throw new CountersignError('ENGINE_UNAVAILABLE', `${ended} ended by itself; everything else is stopped.`);
+    const name = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
+    if (name !== undefined)
+      throw new CountersignError('ENGINE_UNAVAILABLE', `${name} ended by itself; everything else is stopped.`);
   } finally {
     if (options.json !== true && !stack.isEmpty) terminal.err('\nstopping …\n');
     for (const trouble of await stack.stop()) terminal.err(`did not stop well: ${trouble}\n`);
@@ -210,7 +209,6 @@ async function configOf(
 }
 
 async function askedToEnd(terminal: Terminal, withInput: boolean): Promise<void> {
-  const signal = terminal.interrupted();
-  const aborted = new Promise<void>((done) => signal.addEventListener('abort', () => done(), { once: true }));
+  const aborted = ended(terminal.interrupted());
   await Promise.race(withInput ? [aborted, terminal.input()] : [aborted]);
 }
