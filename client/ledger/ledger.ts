@@ -49,12 +49,6 @@ export async function* entriesFrom(
   }
 }
 
-export async function readLedger(client: Client, source: LedgerSource): Promise<readonly LedgerEntry[]> {
-  const entries: LedgerEntry[] = [];
-  for await (const entry of entriesFrom(source, 0, (from) => ledgerPage(client, source, from))) entries.push(entry);
-  return entries;
-}
-
 /** Reads at most so many entries from this number on. */
 export async function readEntries(
   client: Client,
