@@ -126,7 +126,7 @@ const WATCH = verb({
         signal: terminal.interrupted(),
       }),
     );
-    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: watchFault(seen) }) };
+    return { json: seen, text: (paint) => watchedText(seen, paint), fault: watchFault(seen) };
   },
 });
 
@@ -175,7 +175,7 @@ const DRAIN = verb({
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
-    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: drainFault(drained) }) };
+    return { json: drained, text: (paint) => drainedText(drained, paint), fault: drainFault(drained) };
   },
 });
 
