@@ -5,9 +5,8 @@
  * 1. Only the execution that was looked at is moved, never one that follows it.
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
  */
-import { status as grpcStatus } from '@grpc/grpc-js';
-import { isGrpcServiceError, ServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Engine } from '../engine/engine.ts';
+import { isNotFound } from '../engine/executions.ts';
 import { pinnedTo } from './versions.ts';
 
 export interface ExecutionId {
@@ -74,9 +73,7 @@ export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefine
   try {
     return await act();
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return undefined;
-    const cause = error instanceof ServiceError ? error.cause : error;
-    if (isGrpcServiceError(cause) && cause.code === grpcStatus.NOT_FOUND) return undefined;
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }
