@@ -2,7 +2,7 @@
 export { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 export type { CatalogAck, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
 export type { DecisionAck, DecisionInput } from '../contracts/schemas/request.ts';
-export type { CallProgress } from './run/progress.ts';
+export type { CallProgress, Retry } from './run/progress.ts';
 export type { OpenedRequest, RunEvent } from '../contracts/schemas/http/opened-request.ts';
 export type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 export type { ApprovalRequest } from '../contracts/schemas/request.ts';
@@ -30,7 +30,6 @@ export { Countersign, type CountersignOptions } from './countersign.ts';
 export type { BatchAnswer, Inbox } from './run/inbox.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './catalog/list.ts';
 export { assertIntact } from './ledger/ledger.ts';
-export type { Retry } from './run/retries.ts';
 export type { RecoverOptions, Recovery } from './run/recovery.ts';
 export { RunHandle } from './run/run-handle.ts';
 export { type CallOptions, SingleCall } from './run/single-call.ts';

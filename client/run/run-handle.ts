@@ -44,13 +44,13 @@ import {
   type LedgerSource,
   readConversation,
   readEntries,
+  readPinnedTools,
 } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
-import { readPinnedTools } from './pinned-tools.ts';
-import { readRetries, type Retry } from './retries.ts';
+import { readRetries, type Retry } from './progress.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
 import { endOfRun, TimeIsUp, type WatchOptions, watchRun } from './watch.ts';
 
