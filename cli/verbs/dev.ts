@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
+import { findTemporalCli, startDevServer } from '../../workers/dev-server.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
 import { packageRoot } from '../../workers/setup.ts';
-import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { demoModel, prepareFolder, writeConfig } from '../dev/folder.ts';
 import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
@@ -99,7 +99,6 @@ async function startAll(
   const loaded = await configOf(options, terminal, folder.config, filesUrl);
   if (options.json !== true) terminal.err('starting Temporal, the demo MCP server, a worker and the gateway …\n');
   // These modules take a second to load, so other commands do without them.
-  const { startDevServer } = await import('../../workers/dev-server.ts');
   const { startWorkers } = await import('../../workers/worker.ts');
   const { installWorkerLog } = await import('../session/runtime.ts');
   const log = installWorkerLog(loaded);

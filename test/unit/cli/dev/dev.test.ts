@@ -9,7 +9,7 @@ import { demoModel, prepareFolder, writeConfig } from '../../../../cli/dev/folde
 import { choosePort, Stack } from '../../../../cli/dev/stack.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { loadConfig } from '../../../../workers/config/load.ts';
-import { findTemporalCli } from '../../../../workers/temporal-cli.ts';
+import { findTemporalCli } from '../../../../workers/dev-server.ts';
 import { errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 
