@@ -80,7 +80,7 @@ import { secretsOf } from './config/secrets.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
-export type RunSide = RunActivities & ModelActivities & CatalogActivities;
+type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
  * Makes a store beside the configuration when it is first needed. Anywhere else a volume may be meant, and is waited

@@ -12,7 +12,7 @@ import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
 import type { Environment } from './config/load.ts';
 import { connectClient } from './connection.ts';
 
-export interface DevServerOptions {
+interface DevServerOptions {
   /** Path of the Temporal CLI. */
   readonly executable: string;
   /** SQLite file; in memory if absent. */

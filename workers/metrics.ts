@@ -91,7 +91,7 @@ const UNVERIFIED = ['sealed', 'changed', 'unproven', 'unknown-key'] as const;
  * Why a payload was not believed: encrypted by a key that is not here; encrypted, and changed since; with a proof that
  * is not one; with a proof by a key that is not here.
  */
-export type Unverified = (typeof UNVERIFIED)[number];
+type Unverified = (typeof UNVERIFIED)[number];
 
 export function tellPayloads({ metricMeter }: Meter): (reason: Unverified) => void {
   const unverified = metricMeter.createCounter(METRICS.unverified, '', 'Payloads that could not be verified.');

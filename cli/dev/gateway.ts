@@ -20,7 +20,7 @@ const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };
 
 const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS }, gate: {} } as const;
 
-export interface DevGateway {
+interface DevGateway {
   readonly gateway: Gateway;
   readonly isOpen: boolean;
   stop(): Promise<void>;

@@ -21,7 +21,7 @@ import { changedNumber } from '../../domain/text/written-json.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
-export interface InputKind {
+interface InputKind {
   /** The name of the input in messages, such as `run spec`. */
   readonly what: string;
   /** Code of the error for input that is neither JSON nor YAML. */

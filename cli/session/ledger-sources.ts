@@ -14,7 +14,7 @@ import { type GlobalOptions, usage } from './options.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
 
-export interface SourceOptions extends GlobalOptions {
+interface SourceOptions extends GlobalOptions {
   readonly file?: string;
   readonly records?: string;
   readonly segment?: string;

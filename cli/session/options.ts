@@ -10,7 +10,7 @@ export type OptionRow<T> = ((name: string) => Option) & { readonly value?: T };
 export type OptionRows = Readonly<Record<string, OptionRow<unknown>>>;
 
 /** An argument, made for a name. */
-export type ArgumentRow<T> = ((name: string) => Argument) & { readonly value?: T };
+type ArgumentRow<T> = ((name: string) => Argument) & { readonly value?: T };
 export type ArgumentRows = Readonly<Record<string, ArgumentRow<unknown>>>;
 
 type ValueOf<Row> = Row extends { readonly value?: infer T } ? T : never;

@@ -404,7 +404,7 @@ function ackOf(
 
 // A batch is planned from the open requests, shown, and then sent.
 
-export interface BatchOptions extends DecideOptions {
+interface BatchOptions extends DecideOptions {
   readonly all?: true;
   readonly yes?: true;
   readonly reveal?: true;

@@ -25,7 +25,7 @@ import { inputRows } from './input.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
-export interface RequestView {
+interface RequestView {
   readonly full: boolean;
   /** Shows deciders what policy keeps out of lists. */
   readonly reveal?: boolean;

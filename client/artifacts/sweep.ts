@@ -26,7 +26,7 @@ const MARKER = '.countersign-store';
 const ASIDE = '.swept';
 const OPENING = new Set(['{', '[']);
 
-export interface SweepOptions {
+interface SweepOptions {
   /** Absolute path. */
   readonly directory: string;
   /** Epoch ms; an artifact that was put later is young. */

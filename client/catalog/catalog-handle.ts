@@ -51,7 +51,7 @@ const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
 
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
-export interface CatalogHandleOptions {
+interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
   /** Task queue on which the workflow of a catalog runs. */
   readonly taskQueue: string;

@@ -11,7 +11,7 @@ import type { Engine } from '../engine/engine.ts';
 import { isPolled } from '../engine/trouble.ts';
 
 /** `current` takes new runs; `ramping` takes a share of them; `draining` takes none, and runs stay with it. */
-export type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
+type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
 
 /** In the order of `temporal.api.enums.v1.WorkerDeploymentVersionStatus`; what is not known takes nothing. */
 const STATES = ['inactive', 'inactive', 'current', 'ramping', 'draining', 'drained'] as const;

@@ -159,7 +159,7 @@ async function storedEntries(
   return stretches.flat().filter(({ seq }) => seq >= from);
 }
 
-export interface StoredRun {
+interface StoredRun {
   readonly entries: readonly LedgerEntry[];
   readonly messages: readonly Message[];
 }

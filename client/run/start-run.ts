@@ -56,7 +56,7 @@ export interface StartedRun {
 }
 
 /** The URL of a server, and the public key of the zone whose workers may open grants for it. */
-export interface SealingTarget {
+interface SealingTarget {
   readonly url: string;
   /** P-256 key with its `kid`. */
   readonly key: JWK;
@@ -272,7 +272,7 @@ export interface MissingTool {
   readonly near: readonly string[];
 }
 
-export interface FirstWord {
+interface FirstWord {
   /**
    * `taken`: a worker has the run and has not yet said whether the spec is accepted. `silent`: no worker has the run.
    */

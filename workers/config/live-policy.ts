@@ -30,7 +30,7 @@ export interface Told {
 const Section = z.object({ policy: OrganisationPolicy.optional() });
 
 /** What is followed: the policy of now, and what else of the configuration a policy may name. */
-export interface FollowedConfig {
+interface FollowedConfig {
   readonly policy: OrganisationPolicy;
   readonly servers: Readonly<Record<string, unknown>>;
   readonly notify: { readonly channels: Readonly<Record<string, unknown>> };

@@ -122,7 +122,7 @@ export async function* inTime(
   }
 }
 
-export function workerOptions({
+function workerOptions({
   bundle,
   config,
   namespace = 'default',
