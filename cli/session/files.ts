@@ -81,9 +81,6 @@ function notReadable({ code, what }: InputKind, reason: string): CountersignErro
   return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
 }
 
-/** Only the owner may read the file. */
-const PRIVATE = 0o600;
-
 /**
  * Writes a new file that only its owner may read.
  * @param shown names the file in errors
@@ -91,7 +88,7 @@ const PRIVATE = 0o600;
  */
 export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
   try {
-    const file = await open(path, 'wx', PRIVATE);
+    const file = await open(path, 'wx', 0o600);
     try {
       await file.writeFile(text);
       await file.sync();
@@ -106,6 +103,13 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
         : `cannot be written (${code})`;
     throw usage(`The file ${shown} ${reason}.`, {}, { cause: error });
   }
+}
+
+/** @param what names the file in the error */
+export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
+  return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+  });
 }
 
 /** @param source a path, or `-` for standard input */
