@@ -140,11 +140,11 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
  * @throws what failed first, once all that was under way is over; nothing is begun after it
  */
 export async function each<T>(
-  items: AsyncIterable<T>,
+  items: AsyncIterable<T> | Iterable<T>,
   atOnce: number,
   act: (item: T) => Promise<boolean>,
 ): Promise<void> {
-  const source = items[Symbol.asyncIterator]();
+  const source = all(items);
   const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
@@ -162,4 +162,8 @@ export async function each<T>(
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   if (failures.length > 0) throw failures[0];
+}
+
+async function* all<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerator<T> {
+  yield* items;
 }
