@@ -11,6 +11,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
+import { snapshotIfAny } from '../session/catalog-reading.ts';
 import { gatewayParts, linesTo, startCodec, startOn } from '../session/gateway.ts';
 import { loadClientSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -75,10 +76,7 @@ async function connectDevCatalog(
   url: string,
 ): Promise<void> {
   const catalog = new Countersign({ client, taskQueue }).catalog('files');
-  const known = await catalog.snapshot().catch((error: unknown) => {
-    if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') return undefined;
-    throw error;
-  });
+  const known = await snapshotIfAny(catalog);
   if (known?.connection?.url === url) return;
   const expected = known === undefined ? {} : { expectedVersion: known.policyVersion };
   await catalog.connect({ by: BY, url, trusted: true, ...expected });

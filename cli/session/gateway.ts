@@ -6,14 +6,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { z } from 'zod';
-import { jsonOf } from '../../client/ledger/files.ts';
-import { createSigner } from '../../client/signing/signing.ts';
+import { createSigner, privateJwkIn } from '../../client/signing/signing.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { Name } from '../../contracts/schemas/json.ts';
-import { Assertion } from '../../contracts/schemas/trust.ts';
 import type { CodecLog, CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import type { GatewayLog } from '../../gateway/http/server.ts';
@@ -84,21 +80,17 @@ function asking(outlet: ReturnType<typeof openProvider>): GatewayOptions['ask'] 
   };
 }
 
-const PrivateJwk = z.looseObject({ kty: z.string(), kid: Name, countersign: Assertion });
-
 /** Reads a private JWK as `countersign keys new --service` writes it. @throws CountersignError `CONFIG_INVALID` */
 async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Speaking> {
   const text = await readFile(resolve(baseDirectory, keyFile), 'utf8').catch(() => '');
-  const read = PrivateJwk.safeParse(jsonOf(text));
+  const { kid, countersign, ...key } = privateJwkIn(text) ?? {};
   const path = 'gateway.signing.keyFile';
-  // The cause is left out, since it may quote the file.
-  if (!read.success)
+  if (kid === undefined || countersign === undefined)
     throw new CountersignError(
       'CONFIG_INVALID',
       `${path} names no private JWK that says for whom it speaks. Make one with: countersign keys new KID --service ISSUER`,
       { path },
     );
-  const { kid, countersign, ...key } = read.data;
   if (countersign.kind !== 'service')
     throw new CountersignError('CONFIG_INVALID', `${path} names the key of one person; the gateway speaks for many.`, {
       path,

@@ -147,23 +147,23 @@ async function load(
 
 /** The name as it stands: one that comes from a variable of the workers is not known here. */
 function deploymentIn(value: unknown): string | undefined {
-  const worker = isRecord(value) ? value['worker'] : undefined;
-  const deployment = isRecord(worker) ? worker['deployment'] : undefined;
-  const name = isRecord(deployment) ? deployment['name'] : undefined;
+  const name = foundAt(value, 'worker', 'deployment', 'name');
   return typeof name === 'string' && !name.includes('${') ? name : undefined;
 }
 
 /** True in trust mode `signed`; the keys themselves are for workers. */
 export function isSigned(value: unknown): boolean {
-  const trust = isRecord(value) ? value['trust'] : undefined;
-  return isRecord(trust) && trust['mode'] === 'signed';
+  return foundAt(value, 'trust', 'mode') === 'signed';
 }
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */
 function channelsIn(value: unknown): readonly string[] {
-  const notify = isRecord(value) ? value['notify'] : undefined;
-  const channels = isRecord(notify) ? notify['channels'] : undefined;
+  const channels = foundAt(value, 'notify', 'channels');
   return isRecord(channels) ? Object.keys(channels) : [];
+}
+
+function foundAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce((found, name) => (isRecord(found) ? found[name] : undefined), value);
 }
 
 function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
