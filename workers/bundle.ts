@@ -292,7 +292,6 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
   }
 }
 
-/** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
   const { buildId, code, files: made } = await bundleWorkflows();
   const files = made.map((file) => nameOf(place, file));

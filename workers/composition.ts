@@ -169,7 +169,6 @@ export async function runSideActivities(
 /** One try of a message has a minute, and most of it belongs to its channel. */
 const READ_MS = 10_000;
 
-/** Opens the channels that tell people of requests. */
 function openMessages(
   { config, headerSecrets }: LoadedConfig,
   client: Client,
@@ -313,7 +312,6 @@ function stretching(
 /** A heartbeat that takes longer is taken for one whose fate is unknown. */
 const HEARTBEAT_MS = 5_000;
 
-/** Logs to the process log, whatever its level. */
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
 }

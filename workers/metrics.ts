@@ -99,7 +99,6 @@ export function tellPayloads({ metricMeter }: Meter): (reason: Unverified) => vo
   return (reason) => unverified.add(1, { reason });
 }
 
-/** Counts each try of a message, by its channel. */
 export function tellMessages({ metricMeter }: Meter, channels: readonly string[]): TellMessage {
   const tries = metricMeter.createCounter(METRICS.messages, '', 'Messages to people, each try.');
   for (const channel of channels)

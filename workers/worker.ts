@@ -240,7 +240,6 @@ function assertZone({ trust }: Config): void {
   throw new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' });
 }
 
-/** Returns the options that the workers of all queues share. */
 export async function commonOptions(config: Config, sizes: Sizes): Promise<Partial<WorkerOptions>> {
   const { worker } = config;
   const tell = tellPayloads(Runtime.instance());

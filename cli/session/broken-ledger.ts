@@ -180,7 +180,6 @@ export async function* diagnosedOf(
   }
 }
 
-/** Number of failed histories by cause. */
 type Causes = Readonly<Record<Cause | 'unread' | 'notLookedAt', number>>;
 
 export function causesOf(outcomes: readonly Diagnosed[]): Causes {

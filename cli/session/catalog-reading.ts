@@ -94,7 +94,6 @@ const BATCH = 8;
 
 export interface ReadCatalogs {
   readonly snapshots: readonly CatalogSnapshot[];
-  /** Servers whose catalogs cannot be read now. */
   readonly unread: readonly string[];
 }
 

@@ -34,7 +34,6 @@ export interface GatewaySettings extends Parts {
 const idCaseIn = (policy: unknown): object =>
   isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
 
-/** The parts of a configuration that a gateway reads. */
 const FOR_GATEWAY = { gateway: whole, egress: whole, log: whole, catalog: whole, policy: idCaseIn };
 
 export async function loadGatewaySettings(
@@ -98,7 +97,6 @@ async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Spe
   return { signer: createSigner(kid, key), voice: countersign };
 }
 
-/** Starts a gateway on the connection of a session. */
 export async function startOn(
   { client, settings }: Pick<Session, 'client' | 'settings'>,
   { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,

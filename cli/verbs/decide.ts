@@ -498,7 +498,6 @@ export function notConfirmed(
   return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
 }
 
-/** Refuses a plan whose digest is not the named one. */
 function otherPlan(
   runId: string,
   { digest: shown }: BatchPlan,

@@ -130,7 +130,6 @@ const WATCH = verb({
   },
 });
 
-/** Runs that the error names. */
 const MOST_NAMED = 3;
 
 export function watchFault(seen: Watched): CountersignError | undefined {

@@ -18,7 +18,6 @@ import { entryText } from '../views/ledger.ts';
 import { openText, stuckError, stuckJson, stuckText } from '../views/recovery.ts';
 import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
 
-/** Shows the state of a run; for a stuck run, what its history says. */
 export const SHOW = verb({
   name: 'show',
   summary: 'show the state of a run',

@@ -72,7 +72,6 @@ export const START = verb({
 
 interface Started {
   readonly spec: RunSpecInput;
-  /** True to wait for the result. */
   readonly wait: boolean;
   readonly deadline: number | undefined;
 }

@@ -15,7 +15,6 @@ import { table } from '../views/format.ts';
 
 type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
 
-/** Shows the entries and their owners, never a secret. */
 const LIST = verb({
   name: 'list',
   summary: 'list the entries of the vault, and who may use them',

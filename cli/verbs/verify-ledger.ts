@@ -186,7 +186,6 @@ interface CheckedRun {
   readonly stuck?: StuckRun;
 }
 
-/** Reads what can be read of a run that answers nothing. */
 function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
   const { state, snapshot } = stuck.answers;
   return {

@@ -33,7 +33,6 @@ interface RequestView {
   readonly now: number;
 }
 
-/** Says which authorization a server wants. */
 function wantedText(about: AuthorizationPause): string {
   const what =
     about.wants === 'grant'

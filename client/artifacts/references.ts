@@ -62,7 +62,6 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
   });
 }
 
-/** Finds payloads anywhere in the events. */
 function* payloadsIn(value: unknown): Generator<Payload> {
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return;
   // Sound: of all messages of a history, payloads alone have both.

@@ -53,9 +53,7 @@ const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
 interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
-  /** Task queue on which the workflow of a catalog runs. */
   readonly taskQueue: string;
-  /** Signs messages to catalogs in trust mode `signed`. */
   readonly signer?: Signer | undefined;
 }
 

@@ -26,7 +26,6 @@ export interface Pinned extends ExecutionId {
   readonly type: string;
 }
 
-/** Lists the open executions that stay with a build. */
 export function pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
   return executionsOf(engine, pinnedTo(deployment, build));
 }

@@ -137,7 +137,6 @@ export async function endOf(handle: WorkflowHandle): Promise<unknown> {
   }
 }
 
-/** Reads the values of an event. */
 export async function decoded(
   { options }: Client,
   payloads: Parameters<typeof decodeArrayFromPayloads>[1],

@@ -53,7 +53,6 @@ export async function* entriesFrom(
   }
 }
 
-/** Reads at most so many entries from this number on. */
 export async function readEntries(
   client: Client,
   source: LedgerSource,

@@ -159,7 +159,6 @@ interface Begun {
   readonly summary?: string;
 }
 
-/** Reads when activities were scheduled, by activity id. */
 async function scheduled(
   client: Client,
   execution: { readonly workflowId: string; readonly runId: string },

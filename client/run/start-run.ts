@@ -113,13 +113,11 @@ function assertOwnId({ runId, ticketId }: StartRunOptions): void {
 
 type ServerInput = NonNullable<RunSpecInput['servers']>[number];
 
-/** A server of the run, with the token for it. */
 type StartServer = ServerInput & {
   /** OAuth access token for this server; `Bearer` may stand before it. It is sealed, and never sent in clear. */
   readonly authorization?: string | undefined;
 };
 
-/** A run spec with tokens at its servers. */
 type StartSpec = Omit<RunSpecInput, 'servers'> & { readonly servers?: readonly StartServer[] | undefined };
 
 interface GivenToken {
