@@ -15,7 +15,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
     setup: async () => (await import('./verbs/worker.ts')).SETUP,
     worker: async () => (await import('./verbs/worker.ts')).WORKER,
     gateway: async () => (await import('./verbs/gateway.ts')).GATEWAY,
-    'codec-server': async () => (await import('./verbs/codec-server.ts')).CODEC_SERVER,
+    'codec-server': async () => (await import('./verbs/gateway.ts')).CODEC_SERVER,
     catalog: async () => (await import('./verbs/catalog.ts')).CATALOG,
     policy: async () => (await import('./verbs/policy.ts')).POLICY,
     start: async () => (await import('./verbs/start.ts')).START,

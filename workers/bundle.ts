@@ -8,7 +8,7 @@
  *    holds a hash of our own workflow code, since a version number stays the same from one build to the next.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { z } from 'zod';
 import { CountersignError } from '../contracts/errors.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { isFields } from '../domain/shapes/inputs.ts';
 import { CONVERTER_FILES } from './codec.ts';
@@ -164,6 +165,31 @@ export async function bundleWorkflows(
   };
 }
 
+export interface OwnWorkflows {
+  /** Absolute path of a module that exports the backend's workflows and `* from 'countersign/workflows'`. */
+  readonly workflowsPath: string;
+  /** Same values as `tracing` of the configuration. */
+  readonly tracing?: Config['tracing'];
+}
+
+/**
+ * Bundles a backend's own workflows together with those of runs, whose converters and interceptors hold for both.
+ * @throws CountersignError `BUNDLE_INCOMPLETE` if the path names no file, or its module lacks the workflows of runs
+ */
+export async function bundleOwnWorkflows({ workflowsPath, tracing }: OwnWorkflows): Promise<WorkflowBundle> {
+  // The bundle does not tell what a folder exports, and a name without its ending is no file.
+  if (statSync(workflowsPath, { throwIfNoEntry: false })?.isFile() !== true) {
+    const message = `workflowsPath is no file: ${workflowsPath}. Name the module itself, with its ending, such as workflows/index.js.`;
+    throw new CountersignError('BUNDLE_INCOMPLETE', message, { path: 'workflowsPath' });
+  }
+  const { code, buildId, workflows } = await bundleWorkflows(workflowsPath, [], undefined, tracing);
+  const missing =
+    workflows && [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW].filter((name) => !workflows.includes(name));
+  if (missing === undefined || missing.length === 0) return { code, buildId };
+  const message = `The module of workflows does not export ${missing.join(' and ')}. Add this line to it: export * from 'countersign/workflows';`;
+  throw new CountersignError('BUNDLE_INCOMPLETE', message, { missing: missing.join(', ') });
+}
+
 type WebpackRule = NonNullable<NonNullable<Webpack['module']>['rules']>[number];
 
 /**
@@ -266,7 +292,6 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
   }
 }
 
-/** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
   const { buildId, code, files: made } = await bundleWorkflows();
   const files = made.map((file) => nameOf(place, file));

@@ -75,13 +75,12 @@ import type { Compared } from '../domain/policy/approvers.ts';
 import { mayHost } from '../domain/run/hosted.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
-import { countingCalls, countingTokens, tellMessages } from './call-metrics.ts';
-import { limitedServers, tellLimits } from './limit-metrics.ts';
+import { countingCalls, countingTokens, limitedServers, tellLimits, tellMessages } from './metrics.ts';
 import { secretsOf } from './config/secrets.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
-export type RunSide = RunActivities & ModelActivities & CatalogActivities;
+type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
  * Makes a store beside the configuration when it is first needed. Anywhere else a volume may be meant, and is waited
@@ -170,7 +169,6 @@ export async function runSideActivities(
 /** One try of a message has a minute, and most of it belongs to its channel. */
 const READ_MS = 10_000;
 
-/** Opens the channels that tell people of requests. */
 function openMessages(
   { config, headerSecrets }: LoadedConfig,
   client: Client,
@@ -314,7 +312,6 @@ function stretching(
 /** A heartbeat that takes longer is taken for one whose fate is unknown. */
 const HEARTBEAT_MS = 5_000;
 
-/** Logs to the process log, whatever its level. */
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
 }

@@ -33,7 +33,7 @@ const DECIDING = [
 
 const Kept = z.strictObject({ key: z.string(), buildId: z.string(), code: z.string() });
 
-export interface OriginBundle extends WorkflowBundle {
+interface OriginBundle extends WorkflowBundle {
   readonly origin: 'built' | 'made at start';
 }
 

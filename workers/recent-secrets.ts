@@ -31,7 +31,6 @@ export class RecentSecrets {
     }
   }
 
-  /** Returns the text without the secrets. */
   scrubbed(text: string): string {
     let left = text;
     for (const [secret, own] of this.#known) {

@@ -78,7 +78,6 @@ function at(namespace: string, address: string | undefined): string {
   return address === undefined ? namespace : `${namespace} of Temporal at ${address}`;
 }
 
-/** Reads the version of this package. */
 export function packageVersion(): string {
   const root = packageRoot();
   if (root === undefined) return 'unknown';

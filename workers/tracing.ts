@@ -2,6 +2,8 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { inTrace } from '../activities/kit/trace.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 
 /**
@@ -14,3 +16,13 @@ export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
     spanProcessor: tracing === 'console' ? new SimpleSpanProcessor(new ConsoleSpanExporter()) : new NoopSpanProcessor(),
   });
 }
+
+/** The header in which the interceptors send the trace. */
+const TRACE_HEADER = '_tracer-data';
+
+/** Lets activities name the trace of the workflow that scheduled them; their own spans have nowhere to go. */
+export const traced: ActivityInterceptorsFactory = () => ({
+  inbound: {
+    execute: async (input, next) => await inTrace(input.headers[TRACE_HEADER], async () => await next(input)),
+  },
+});

@@ -25,7 +25,6 @@ import { Diary, type Log, nameSubject } from './log.ts';
 import { assertMadeHere, bundleWorkflows, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { ownBundle } from './kept-bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
-import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, type Told, withLivePolicy } from './config/live-policy.ts';
@@ -33,7 +32,7 @@ import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
 import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
 import { startHealth } from './health.ts';
-import { queueOptions } from './limit-metrics.ts';
+import { queueOptions, tellPayloads } from './metrics.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { assertSetUp, identityOf, packageVersion } from './setup.ts';
 import { replaceThreads } from './workflow-threads.ts';
@@ -208,7 +207,7 @@ async function optionsByQueue(
     resumeCall: failingWhereLost(toolSide.resumeCall),
   };
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
-  const tracing = loaded.config.tracing === 'off' ? [] : [(await import('./traced-activities.ts')).traced];
+  const tracing = loaded.config.tracing === 'off' ? [] : [(await import('./tracing.ts')).traced];
   const around = { interceptors: { activity: [...tracing, nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
   return taskQueues.map((taskQueue) => {
@@ -241,7 +240,6 @@ function assertZone({ trust }: Config): void {
   throw new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' });
 }
 
-/** Returns the options that the workers of all queues share. */
 export async function commonOptions(config: Config, sizes: Sizes): Promise<Partial<WorkerOptions>> {
   const { worker } = config;
   const tell = tellPayloads(Runtime.instance());

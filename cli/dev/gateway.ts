@@ -1,13 +1,18 @@
-/** Starts the gateway of `countersign dev`, with the development login unless the configuration says otherwise. */
+/**
+ * Starts the servers of `countersign dev`: the gateway, with the development login unless the configuration says
+ * otherwise, and where runs are encrypted the codec server, so that Temporal UI on this machine shows them in clear.
+ */
 import { Client } from '@temporalio/client';
 import { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import type { CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
-import { gatewayParts, linesTo, startOn } from '../session/gateway.ts';
+import { snapshotIfAny } from '../session/catalog-reading.ts';
+import { gatewayParts, linesTo, startCodec, startOn } from '../session/gateway.ts';
 import { loadClientSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 
@@ -16,7 +21,7 @@ const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };
 
 const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS }, gate: {} } as const;
 
-export interface DevGateway {
+interface DevGateway {
   readonly gateway: Gateway;
   readonly isOpen: boolean;
   stop(): Promise<void>;
@@ -71,11 +76,25 @@ async function connectDevCatalog(
   url: string,
 ): Promise<void> {
   const catalog = new Countersign({ client, taskQueue }).catalog('files');
-  const known = await catalog.snapshot().catch((error: unknown) => {
-    if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') return undefined;
-    throw error;
-  });
+  const known = await snapshotIfAny(catalog);
   if (known?.connection?.url === url) return;
   const expected = known === undefined ? {} : { expectedVersion: known.policyVersion };
   await catalog.connect({ by: BY, url, trusted: true, ...expected });
+}
+
+/**
+ * Starts the codec server before Temporal, which is told its address. On a free port: nobody needs to know it.
+ * @returns undefined where nothing is encrypted
+ */
+export async function startDevCodec(
+  { config }: Pick<LoadedConfig, 'config'>,
+  { namespace, uiPort }: { readonly namespace: string; readonly uiPort: number },
+  terminal: Pick<Terminal, 'err'>,
+): Promise<CodecServer | undefined> {
+  if (config.encryption.keys.length === 0) return undefined;
+  const origins = [`http://127.0.0.1:${uiPort}`, `http://localhost:${uiPort}`];
+  const codecServer = CodecServerConfig.parse({ port: 0, development: true, origins });
+  // Readers on one's own machine are not logged.
+  const log = { ...linesTo(terminal), info: () => undefined };
+  return await startCodec({ config: codecServer, file: { ...config, codecServer } }, namespace, log);
 }

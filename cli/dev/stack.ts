@@ -1,7 +1,7 @@
 /** Stack starts the parts of `countersign dev` and stops them in the opposite order, even if some of them fail. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { freePort } from '../../workers/dev-server.ts';
 
 interface Part {
@@ -66,7 +66,7 @@ export async function choosePort({ port, option, what }: Wanted): Promise<number
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
   } catch (error) {
-    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
+    const code = nodeCodeOf(error) ?? 'error';
     const reason = code === 'EADDRINUSE' ? 'is in use' : `cannot be used (${code})`;
     const message = `Port ${port}, for ${what}, ${reason}. End what listens there, or choose another port with ${option} (0: any that is free).`;
     throw new CountersignError('ENGINE_UNAVAILABLE', message, { port, option }, { cause: error });

@@ -180,8 +180,7 @@ export async function* diagnosedOf(
   }
 }
 
-/** Number of failed histories by cause. */
-export type Causes = Readonly<Record<Cause | 'unread' | 'notLookedAt', number>>;
+type Causes = Readonly<Record<Cause | 'unread' | 'notLookedAt', number>>;
 
 export function causesOf(outcomes: readonly Diagnosed[]): Causes {
   const causes = { build: 0, query: 0, unknown: 0, unread: 0, notLookedAt: 0 };

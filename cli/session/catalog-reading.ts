@@ -94,7 +94,6 @@ const BATCH = 8;
 
 export interface ReadCatalogs {
   readonly snapshots: readonly CatalogSnapshot[];
-  /** Servers whose catalogs cannot be read now. */
   readonly unread: readonly string[];
 }
 
@@ -111,7 +110,7 @@ export async function readCatalogs(
   let first: CountersignError | undefined;
   for (let from = 0; from < handles.length; from += BATCH) {
     const batch = handles.slice(from, from + BATCH);
-    const read = await Promise.all(batch.map(async (handle) => await snapshotOrError(handle)));
+    const read = await Promise.all(batch.map(async (handle) => await snapshotIfAny(handle).catch(asAnswer)));
     for (const [index, each] of read.entries())
       if (each instanceof CountersignError) {
         first ??= each;
@@ -122,16 +121,10 @@ export async function readCatalogs(
   return { snapshots, unread };
 }
 
-async function snapshotOrError(
-  handle: Pick<CatalogHandle, 'snapshot'>,
-): Promise<CatalogSnapshot | CountersignError | undefined> {
-  try {
-    return await snapshotIfAny(handle);
-  } catch (error) {
-    // Any other error is a fault of the command, not an answer.
-    if (!(error instanceof CountersignError)) throw error;
-    return error;
-  }
+/** Any other error is a fault of the command, not an answer. */
+function asAnswer(error: unknown): CountersignError {
+  if (error instanceof CountersignError) return error;
+  throw error;
 }
 
 /**

@@ -70,7 +70,7 @@ export function assertDigest(
 
 export type AnswerFact = Extract<LedgerFact, { answer: string; decisionId: string }>;
 
-export interface AnsweredBefore {
+interface AnsweredBefore {
   readonly ack: PauseAck;
   readonly fact: AnswerFact;
 }

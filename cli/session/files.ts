@@ -21,7 +21,7 @@ import { changedNumber } from '../../domain/text/written-json.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
-export interface InputKind {
+interface InputKind {
   /** The name of the input in messages, such as `run spec`. */
   readonly what: string;
   /** Code of the error for input that is neither JSON nor YAML. */
@@ -81,9 +81,6 @@ function notReadable({ code, what }: InputKind, reason: string): CountersignErro
   return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
 }
 
-/** Only the owner may read the file. */
-const PRIVATE = 0o600;
-
 /**
  * Writes a new file that only its owner may read.
  * @param shown names the file in errors
@@ -91,7 +88,7 @@ const PRIVATE = 0o600;
  */
 export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
   try {
-    const file = await open(path, 'wx', PRIVATE);
+    const file = await open(path, 'wx', 0o600);
     try {
       await file.writeFile(text);
       await file.sync();
@@ -99,14 +96,20 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
       await file.close();
     }
   } catch (error) {
-    // `instanceof` is not used, since errors of Node's core may come from another realm.
-    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
+    const code = nodeCodeOf(error) ?? 'error';
     const reason =
       code === 'EEXIST'
         ? 'is there already, and a private key is never overwritten; name another'
         : `cannot be written (${code})`;
     throw usage(`The file ${shown} ${reason}.`, {}, { cause: error });
   }
+}
+
+/** @param what names the file in the error */
+export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
+  return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+  });
 }
 
 /** @param source a path, or `-` for standard input */

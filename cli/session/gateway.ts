@@ -1,26 +1,24 @@
 /**
- * Reads from `countersign.yaml` what a gateway needs, and makes its parts that reach out of the process.
+ * Reads from `countersign.yaml` what a gateway or a codec server needs, and starts it.
  *
- * 1. Nothing else in the file is read, so that a gateway needs none of the workers' secrets (INV-S1).
+ * 1. Nothing else in the file is read, so that a gateway needs none of the workers' secrets, and a codec server of all
+ *    secrets `encryption.keys` alone (INV-S1).
  */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { z } from 'zod';
-import { createSigner } from '../../client/signing/signing.ts';
+import { createSigner, privateJwkIn } from '../../client/signing/signing.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { Config } from '../../contracts/schemas/config.ts';
-import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { Name } from '../../contracts/schemas/json.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
-import { Assertion } from '../../contracts/schemas/trust.ts';
-import type { CodecLog } from '../../gateway/codec/server.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import type { CodecLog, CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import type { GatewayLog } from '../../gateway/http/server.ts';
+import { createDecoder } from '../../workers/codec.ts';
+import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
-import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, isSigned, refuseProblems, type Session } from './session.ts';
+import { artifactReader, isRecord, isSigned, readParts, refuseProblems, type Session, whole } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -32,20 +30,18 @@ export interface GatewaySettings extends Parts {
   close(): Promise<void>;
 }
 
-/** Names of the parts of a configuration that a gateway reads. */
-const READ = ['gateway', 'egress', 'log', 'catalog'] as const;
+/** The one thing of a policy that servers of people need: how they are told apart. */
+const idCaseIn = (policy: unknown): object =>
+  isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
+
+const FOR_GATEWAY = { gateway: whole, egress: whole, log: whole, catalog: whole, policy: idCaseIn };
 
 export async function loadGatewaySettings(
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  terminal: Pick<Terminal, 'env' | 'directory'>,
   { config: path }: GlobalOptions,
 ): Promise<GatewaySettings> {
-  const file = await readConfigFile(path, env, directory);
-  const what = file?.what ?? 'configuration';
-  const value: Record<string, unknown> = isRecord(file?.value) ? file.value : {};
-  const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
-  const chosen = { ...picked, policy: idCaseIn(value) };
-  const config = parseAs(Config, substitute(chosen, env, what), 'CONFIG_INVALID', what);
-  return await gatewayParts(config, isSigned(value) ? 'signed' : 'temporal', file?.baseDirectory ?? directory);
+  const { config, value, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
+  return await gatewayParts(config, isSigned(value) ? 'signed' : 'temporal', baseDirectory);
 }
 
 /** @param baseDirectory the folder to which paths of the configuration are relative */
@@ -57,8 +53,8 @@ export async function gatewayParts(
   const gateway = config.gateway ?? GatewayConfig.parse({});
   const { keyFile } = gateway.signing ?? {};
   // It brings the parts of workers, which no other command of clients loads.
-  const { openProvider, openSlack } = await import('../../workers/composition.ts');
-  const outlet = openProvider(config);
+  const { openProvider: open, openSlack } = await import('../../workers/composition.ts');
+  const outlet = open(config);
   const slack = openSlack(config);
   return {
     config: gateway,
@@ -69,30 +65,31 @@ export async function gatewayParts(
       mode === 'temporal'
         ? { mode }
         : { mode, speaking: keyFile === undefined ? undefined : await readSpeaking(baseDirectory, keyFile) },
-    ask: async (url, init) => {
-      if (outlet === undefined) throw new CountersignError('INTERNAL', 'There is no identity provider to ask.');
-      return await outlet.fetch(url, init);
-    },
+    ask: asking(outlet),
     ...(slack && { askSlack: async (url: string, init?: RequestInit) => await slack.fetch(url, init) }),
     close: async () => void (await Promise.all([outlet?.close(), slack?.close()])),
   };
 }
 
-const PrivateJwk = z.looseObject({ kty: z.string(), kid: Name, countersign: Assertion });
+/** Asks the identity provider, and nobody else. */
+function asking(outlet: ReturnType<typeof openProvider>): GatewayOptions['ask'] {
+  return async (url, init) => {
+    if (outlet === undefined) throw new CountersignError('INTERNAL', 'There is no identity provider to ask.');
+    return await outlet.fetch(url, init);
+  };
+}
 
 /** Reads a private JWK as `countersign keys new --service` writes it. @throws CountersignError `CONFIG_INVALID` */
 async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Speaking> {
   const text = await readFile(resolve(baseDirectory, keyFile), 'utf8').catch(() => '');
-  const read = PrivateJwk.safeParse(parsed(text));
+  const { kid, countersign, ...key } = privateJwkIn(text) ?? {};
   const path = 'gateway.signing.keyFile';
-  // The cause is left out, since it may quote the file.
-  if (!read.success)
+  if (kid === undefined || countersign === undefined)
     throw new CountersignError(
       'CONFIG_INVALID',
       `${path} names no private JWK that says for whom it speaks. Make one with: countersign keys new KID --service ISSUER`,
       { path },
     );
-  const { kid, countersign, ...key } = read.data;
   if (countersign.kind !== 'service')
     throw new CountersignError('CONFIG_INVALID', `${path} names the key of one person; the gateway speaks for many.`, {
       path,
@@ -100,24 +97,6 @@ async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Spe
   return { signer: createSigner(kid, key), voice: countersign };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Picks the one thing of a policy that servers of people need: how they are told apart. */
-export function idCaseIn({ policy }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
-}
-
-/** Starts a gateway on the connection of a session. */
 export async function startOn(
   { client, settings }: Pick<Session, 'client' | 'settings'>,
   { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,
@@ -205,4 +184,63 @@ export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted
       refuseProblems(await judge.problems(asked.run, ['run']), 'SPEC_INVALID', "run's policy");
     return await verdictOn(judging, asked, judge);
   };
+}
+
+// A codec server has settings of its own.
+
+export interface CodecSettings {
+  readonly config: CodecServerConfig;
+  readonly file: Config;
+}
+
+/** The parts of a configuration that a codec server reads; the rest of `gateway` may hold a secret of its own. */
+const FOR_CODEC = {
+  codecServer: whole,
+  encryption: whole,
+  egress: whole,
+  policy: idCaseIn,
+  gateway: (gateway: unknown) => (isRecord(gateway) && 'oidc' in gateway ? { oidc: gateway['oidc'] } : undefined),
+};
+
+/** @throws CountersignError `CONFIG_INVALID` */
+export async function loadCodecSettings(
+  terminal: Pick<Terminal, 'env' | 'directory'>,
+  { config: path }: Pick<GlobalOptions, 'config'>,
+): Promise<CodecSettings> {
+  const { config, what } = await readParts(terminal, path, FOR_CODEC);
+  if (config.encryption.keys.length === 0)
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `The ${what} has no encryption.keys, so runs are not encrypted and there is nothing to decode.`,
+      { path: 'encryption.keys' },
+    );
+  const own = config.codecServer ?? CodecServerConfig.parse({});
+  const codecServer = { ...own, oidc: own.oidc ?? config.gateway?.oidc };
+  return { config: codecServer, file: { ...config, codecServer } };
+}
+
+export async function startCodec(
+  { config, file }: CodecSettings,
+  namespace: string,
+  log: CodecLog,
+): Promise<CodecServer> {
+  // Both take time to load, so other commands do without them.
+  const { openProvider: open } = await import('../../workers/composition.ts');
+  const { startCodecServer } = await import('../../gateway/codec/server.ts');
+  const outlet = open(file, 'codecServer');
+  const close = async (): Promise<void> => await outlet?.close();
+  try {
+    const server = await startCodecServer({
+      config,
+      namespace,
+      codec: createDecoder(file),
+      idCase: file.policy.idCase,
+      ask: asking(outlet),
+      log,
+    });
+    return { ...server, stop: async () => void (await Promise.all([server.stop(), close()])) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }

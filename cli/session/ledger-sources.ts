@@ -1,5 +1,4 @@
 /** Reads the ledgers that `verify-ledger` and `ledger --export` work on: a run's own, or a copy. */
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { catalogOf } from '../../client/catalog/list.ts';
@@ -9,12 +8,13 @@ import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/le
 import { readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
+import { textOf } from './files.ts';
 import { artifactReader, loadClientSettings, type Session } from './session.ts';
 import { type GlobalOptions, usage } from './options.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
 
-export interface SourceOptions extends GlobalOptions {
+interface SourceOptions extends GlobalOptions {
   readonly file?: string;
   readonly records?: string;
   readonly segment?: string;
@@ -88,12 +88,6 @@ function exported(runId: string, text: string): LedgerCopy {
   // The text is neither form; the error describes what the form of --json would need.
   parseAs(ExportedLedger, jsonOf(text), 'USAGE', 'ledger file');
   return copy;
-}
-
-export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
-  return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
-  });
 }
 
 // Runs and catalogs both have a ledger; the workflow id says which of them owns it.

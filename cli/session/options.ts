@@ -9,8 +9,7 @@ import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 export type OptionRow<T> = ((name: string) => Option) & { readonly value?: T };
 export type OptionRows = Readonly<Record<string, OptionRow<unknown>>>;
 
-/** An argument, made for a name. */
-export type ArgumentRow<T> = ((name: string) => Argument) & { readonly value?: T };
+type ArgumentRow<T> = ((name: string) => Argument) & { readonly value?: T };
 export type ArgumentRows = Readonly<Record<string, ArgumentRow<unknown>>>;
 
 type ValueOf<Row> = Row extends { readonly value?: infer T } ? T : never;
@@ -67,7 +66,6 @@ export const parsed =
   (name) =>
     text(placeholder, help)(name).argParser(parse);
 
-/** An option that may be given several times. */
 export const several = (placeholder: string, help: string): OptionRow<readonly string[] | undefined> =>
   parsed(repeated, placeholder, `${help}; may be given several times`);
 
@@ -86,7 +84,6 @@ export const preset =
   (name) =>
     row(name).default(value);
 
-/** A mistake in how a command was called. */
 export function usage(message: string, facts?: ErrorFacts, options?: ErrorOptions): CountersignError {
   return new CountersignError('USAGE', message, facts, options);
 }

@@ -6,13 +6,13 @@ import { describeRule } from '../../domain/policy/approvers.ts';
 import type { Organisation } from '../../domain/policy/judge.ts';
 import { OfflineJudge, type Traced } from '../../workers/config/offline-judge.ts';
 
-export interface Judging {
+interface Judging {
   readonly policy: Organisation;
   /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
 }
 
-export type JudgedCase = Omit<PolicyCase, 'name' | 'expect' | 'rules' | 'told' | 'approvers' | 'deadlineSeconds'>;
+type JudgedCase = Omit<PolicyCase, 'name' | 'expect' | 'rules' | 'told' | 'approvers' | 'deadlineSeconds'>;
 
 export interface CaseResult {
   readonly group: string;

@@ -110,7 +110,7 @@ export function refuseProblems(problems: readonly ConditionProblem[], code: Erro
 async function load(
   path: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-  wanted: Parameters<typeof pick>[1],
+  wanted: Wanted,
   also: (value: unknown) => object = () => ({}),
 ): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
@@ -147,23 +147,23 @@ async function load(
 
 /** The name as it stands: one that comes from a variable of the workers is not known here. */
 function deploymentIn(value: unknown): string | undefined {
-  const worker = isRecord(value) ? value['worker'] : undefined;
-  const deployment = isRecord(worker) ? worker['deployment'] : undefined;
-  const name = isRecord(deployment) ? deployment['name'] : undefined;
+  const name = foundAt(value, 'worker', 'deployment', 'name');
   return typeof name === 'string' && !name.includes('${') ? name : undefined;
 }
 
 /** True in trust mode `signed`; the keys themselves are for workers. */
 export function isSigned(value: unknown): boolean {
-  const trust = isRecord(value) ? value['trust'] : undefined;
-  return isRecord(trust) && trust['mode'] === 'signed';
+  return foundAt(value, 'trust', 'mode') === 'signed';
 }
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */
 function channelsIn(value: unknown): readonly string[] {
-  const notify = isRecord(value) ? value['notify'] : undefined;
-  const channels = isRecord(notify) ? notify['channels'] : undefined;
+  const channels = foundAt(value, 'notify', 'channels');
   return isRecord(channels) ? Object.keys(channels) : [];
+}
+
+function foundAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce((found, name) => (isRecord(found) ? found[name] : undefined), value);
 }
 
 function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
@@ -192,8 +192,9 @@ function reachable(value: unknown, env: Environment, what: string): Reachable {
 }
 
 type Part = (found: unknown) => unknown;
+type Wanted = Partial<Record<keyof ConfigInput, Part>>;
 
-const whole: Part = (found) => found;
+export const whole: Part = (found) => found;
 
 /** Keeps only these fields of an object. */
 const only =
@@ -221,7 +222,7 @@ const FOR_VAULT = { vault: whole, servers: each('url') };
 /** Not the keys of the zone: workers alone have them. */
 const FOR_TRUST = { trust: only('mode', 'jwks'), egress: whole };
 
-function pick(value: unknown, wanted: Partial<Record<keyof ConfigInput, Part>>): unknown {
+function pick(value: unknown, wanted: Wanted): unknown {
   if (!isRecord(value)) return value ?? {};
   return Object.fromEntries(
     Object.entries(wanted).flatMap(([name, part]) => (value[name] === undefined ? [] : [[name, part(value[name])]])),
@@ -234,8 +235,29 @@ function unknownSections(value: unknown): object {
   return Object.fromEntries(unknown.map((name) => [name, null]));
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+interface ReadParts {
+  readonly config: Config;
+  readonly baseDirectory: string;
+  /** Name of the file, for messages. */
+  readonly what: string;
+  /** What stands in the file, unchecked. */
+  readonly value: unknown;
+}
+
+/** Reads these parts of a configuration, and needs the variables of no other. @throws CountersignError `CONFIG_INVALID` */
+export async function readParts(
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  path: string | undefined,
+  wanted: Wanted,
+): Promise<ReadParts> {
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const config = parseAs(Config, substitute(pick(file?.value, wanted), env, what), 'CONFIG_INVALID', what);
+  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value: file?.value };
 }
 
 type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
@@ -249,12 +271,9 @@ export interface VaultSettings {
 }
 
 export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
-  const { env, directory } = terminal;
-  const file = await readConfigFile(path, env, directory);
-  const what = file?.what ?? 'configuration';
-  const config = parseAs(Config, substitute(pick(file?.value, FOR_VAULT), env, what), 'CONFIG_INVALID', what);
+  const { config, baseDirectory, what } = await readParts(terminal, path, FOR_VAULT);
   const { openVault: open } = await import('../../workers/composition.ts');
-  const vault = open({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
+  const vault = open({ config, baseDirectory }, terminal.env);
   if (vault === undefined)
     throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
       path: 'vault',

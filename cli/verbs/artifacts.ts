@@ -4,9 +4,8 @@
  */
 import { Client } from '@temporalio/client';
 import { InvalidArgumentError } from 'commander';
-import { assertHere } from '../../client/artifacts/namespaces.ts';
 import { referencedArtifacts } from '../../client/artifacts/references.ts';
-import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
+import { assertHere, sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';

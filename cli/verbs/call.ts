@@ -16,7 +16,7 @@ import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { outputText } from '../views/run.ts';
 import { pauseTeller } from './run.ts';
-import { readAuthorizations, readSealingKeys, sealingTargets } from './start.ts';
+import { readAuthorizations, readSealingKeys, SEALING_KEY, sealingTargets } from './start.ts';
 
 /** After this time a person at the terminal is told that the call waits. */
 const SILENT_MS = 2_000;
@@ -29,7 +29,7 @@ export const CALL = verb({
   args: { tool: option.one('server/tool, the tool as its server spells it') },
   options: {
     as: option.actor('who calls'),
-    group: option.parsed(option.repeated, '<name>', 'a group of theirs; may be given several times'),
+    group: option.several('<name>', 'a group of theirs'),
     tenant: option.text('<id>', 'tenant (default: `default`)'),
     arguments: option.text('<file>', 'arguments as JSON or YAML; - for standard input (default: none)'),
     id: option.text('<run>', 'names the call, so that asking twice is harmless (default: a random one)'),
@@ -38,11 +38,7 @@ export const CALL = verb({
       '<server=VARIABLE>',
       'your own access token for the server, read from this environment variable and sealed here',
     ),
-    sealingKey: option.parsed(
-      option.pairs,
-      '<server=file>',
-      'public JWK of the zone that holds the server (see: countersign keys)',
-    ),
+    sealingKey: SEALING_KEY,
   },
   examples: [
     'call ledger/book_invoice --as ann --id book-4711 --arguments invoice.json',

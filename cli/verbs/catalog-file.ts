@@ -18,7 +18,7 @@ import { escapedInvisible } from '../session/verb.ts';
 import { names } from '../views/format.ts';
 import { usage } from '../session/options.ts';
 
-export interface ReadCatalogFile {
+interface ReadCatalogFile {
   /** Absent, like the next three fields, in a file of the older shape. */
   readonly tenant?: string;
   readonly server?: string;

@@ -404,7 +404,7 @@ function ackOf(
 
 // A batch is planned from the open requests, shown, and then sent.
 
-export interface BatchOptions extends DecideOptions {
+interface BatchOptions extends DecideOptions {
   readonly all?: true;
   readonly yes?: true;
   readonly reveal?: true;
@@ -498,7 +498,6 @@ export function notConfirmed(
   return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
 }
 
-/** Refuses a plan whose digest is not the named one. */
 function otherPlan(
   runId: string,
   { digest: shown }: BatchPlan,

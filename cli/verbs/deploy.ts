@@ -126,11 +126,10 @@ const WATCH = verb({
         signal: terminal.interrupted(),
       }),
     );
-    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: watchFault(seen) }) };
+    return { json: seen, text: (paint) => watchedText(seen, paint), fault: watchFault(seen) };
   },
 });
 
-/** Runs that the error names. */
 const MOST_NAMED = 3;
 
 export function watchFault(seen: Watched): CountersignError | undefined {
@@ -175,7 +174,7 @@ const DRAIN = verb({
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
-    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: drainFault(drained) }) };
+    return { json: drained, text: (paint) => drainedText(drained, paint), fault: drainFault(drained) };
   },
 });
 

@@ -5,15 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
+import { findTemporalCli, startDevServer } from '../../workers/dev-server.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
 import { packageRoot } from '../../workers/setup.ts';
-import { findTemporalCli } from '../../workers/temporal-cli.ts';
-import { prepareFolder, writeConfig } from '../dev/folder.ts';
-import { demoModel } from '../dev/model.ts';
+import { demoModel, prepareFolder, writeConfig } from '../dev/folder.ts';
 import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
-import { print, verb } from '../session/verb.ts';
+import { ended, print, verb } from '../session/verb.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
 
 /** Temporal's default port, which every other command tries. */
@@ -60,9 +59,9 @@ async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
     const addresses = await startAll(stack, options, terminal, interrupted);
     if (addresses === undefined) return;
     print(terminal, devAnswer(addresses), options.json === true);
-    const ended = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
-    if (ended !== undefined)
-      throw new CountersignError('ENGINE_UNAVAILABLE', `${ended} ended by itself; everything else is stopped.`);
+    const name = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
+    if (name !== undefined)
+      throw new CountersignError('ENGINE_UNAVAILABLE', `${name} ended by itself; everything else is stopped.`);
   } finally {
     if (options.json !== true && !stack.isEmpty) terminal.err('\nstopping …\n');
     for (const trouble of await stack.stop()) terminal.err(`did not stop well: ${trouble}\n`);
@@ -100,7 +99,6 @@ async function startAll(
   const loaded = await configOf(options, terminal, folder.config, filesUrl);
   if (options.json !== true) terminal.err('starting Temporal, the demo MCP server, a worker and the gateway …\n');
   // These modules take a second to load, so other commands do without them.
-  const { startDevServer } = await import('../../workers/dev-server.ts');
   const { startWorkers } = await import('../../workers/worker.ts');
   const { installWorkerLog } = await import('../session/runtime.ts');
   const log = installWorkerLog(loaded);
@@ -113,7 +111,7 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
-  const { startDevCodec } = await import('../dev/codec.ts');
+  const { startDevCodec, startDevGateway } = await import('../dev/gateway.ts');
   const codec = await stack.start(
     'The codec server',
     () => startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
@@ -145,7 +143,6 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
-  const { startDevGateway } = await import('../dev/gateway.ts');
   const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
   const isOurs = loaded.path === folder.config;
   const place = {
@@ -211,7 +208,6 @@ async function configOf(
 }
 
 async function askedToEnd(terminal: Terminal, withInput: boolean): Promise<void> {
-  const signal = terminal.interrupted();
-  const aborted = new Promise<void>((done) => signal.addEventListener('abort', () => done(), { once: true }));
+  const aborted = ended(terminal.interrupted());
   await Promise.race(withInput ? [aborted, terminal.input()] : [aborted]);
 }

@@ -20,7 +20,7 @@ export const GATE = verb({
     'Offer the tools of catalogs as an MCP server over standard input and output: an agent that starts it calls them through the gate',
   options: {
     as: option.actor('in whose name the agent calls'),
-    group: option.parsed(option.repeated, '<name>', 'a group of theirs; may be given several times'),
+    group: option.several('<name>', 'a group of theirs'),
     tenant: option.text('<id>', 'tenant (default: `default`)'),
     server: option.text('<name>', 'offer this server alone, under its own names (default: all servers with a catalog)'),
     client: option.text(

@@ -1,9 +1,18 @@
-/** Implements `countersign gateway`, which serves the HTTP API until it is asked to end. */
+/** Implements `countersign gateway` and `countersign codec-server`, which serve until they are asked to end. */
 import { defined } from '../../contracts/defined.ts';
-import type { Terminal } from '../session/terminal.ts';
-import { type GatewaySettings, linesTo, loadGatewaySettings, startOn } from '../session/gateway.ts';
-import { type Answer, ended, print, verb } from '../session/verb.ts';
+import type { CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import {
+  type CodecSettings,
+  type GatewaySettings,
+  linesTo,
+  loadCodecSettings,
+  loadGatewaySettings,
+  startCodec,
+  startOn,
+} from '../session/gateway.ts';
+import { locate } from '../session/session.ts';
+import { type Answer, ended, type Given, print, verb } from '../session/verb.ts';
 
 export const GATEWAY = verb({
   name: 'gateway',
@@ -12,14 +21,14 @@ export const GATEWAY = verb({
     'Serve the HTTP API to backends and approvers, who sign in with tokens of your identity provider (gateway.oidc)',
   examples: ['gateway', 'gateway --config /etc/countersign.yaml --address temporal.example:7233'],
   note: 'Settings: gateway in countersign.yaml (docs/guide/gateway.md). The document of the API is at /openapi.json.',
-  run: async ({ options, terminal, session }) => {
+  run: async (given) => {
+    const { options, terminal, session } = given;
     const settings = await loadGatewaySettings(terminal, options);
     await session(async (opened) => {
       const gateway = await startOn(opened, settings, linesTo(terminal), terminal.env);
       try {
-        warnOfDevelopment(terminal, settings);
-        print(terminal, gatewayAnswer(gateway, settings), options.json === true);
-        await ended(terminal.interrupted());
+        const danger = ['DEVELOPMENT LOGIN', 'sign in as anybody. Never use this for real decisions'] as const;
+        await serve(given, settings, danger, gatewayAnswer(gateway, settings));
       } finally {
         await gateway.stop();
         await settings.close();
@@ -29,11 +38,39 @@ export const GATEWAY = verb({
   },
 });
 
-function warnOfDevelopment(terminal: Terminal, { config }: GatewaySettings): void {
-  if (config.development === true)
-    terminal.err(
-      `${terminal.paint('red', 'WARNING: DEVELOPMENT LOGIN')}: whoever reaches ${config.host} may sign in as anybody. Never use this for real decisions.\n`,
-    );
+export const CODEC_SERVER = verb({
+  name: 'codec-server',
+  summary: 'let Temporal UI and the temporal command read encrypted runs',
+  description:
+    'Decrypt payloads for Temporal UI and the temporal command, for people whom codecServer.may names (Temporal: remote data encoding)',
+  examples: ['codec-server', 'codec-server --config /etc/countersign.yaml --namespace agents'],
+  note: 'Settings: codecServer and encryption.keys in countersign.yaml (docs/guide/codec-server.md). It does not connect to Temporal.',
+  run: async (given) => {
+    const { options, terminal } = given;
+    const settings = await loadCodecSettings(terminal, options);
+    const { namespace } = locate(options);
+    const server = await startCodec(settings, namespace, linesTo(terminal));
+    try {
+      const danger = ['DEVELOPMENT', 'read every encrypted run. Never use this for real data'] as const;
+      await serve(given, settings, danger, codecAnswer(server, namespace, settings));
+    } finally {
+      await server.stop();
+    }
+    return undefined;
+  },
+});
+
+/** Says where a server is, and of one for development what everybody may do there, until the command is to end. */
+async function serve(
+  { options, terminal }: Pick<Given<object, object>, 'options' | 'terminal'>,
+  { config: { development, host } }: Pick<GatewaySettings | CodecSettings, 'config'>,
+  [title, may]: readonly [title: string, may: string],
+  answer: Answer,
+): Promise<void> {
+  if (development === true)
+    terminal.err(`${terminal.paint('red', `WARNING: ${title}`)}: whoever reaches ${host} may ${may}.\n`);
+  print(terminal, answer, options.json === true);
+  await ended(terminal.interrupted());
 }
 
 function gatewayAnswer({ url, metricsUrl }: Gateway, { config, trust }: GatewaySettings): Answer {
@@ -49,5 +86,23 @@ function gatewayAnswer({ url, metricsUrl }: Gateway, { config, trust }: GatewayS
       ...defined({ metrics: metricsUrl }),
     },
     text: (paint) => `${paint('bold', 'gateway')} at ${paint('cyan', url)}, ${who}; API: ${url}/openapi.json${metrics}`,
+  };
+}
+
+function codecAnswer({ url, metricsUrl }: CodecServer, namespace: string, { config }: CodecSettings): Answer {
+  const { oidc, development, origins } = config;
+  const who = development === true ? 'nobody is verified' : `tokens of ${oidc?.issuer} for ${oidc?.audience}`;
+  const where = origins.length === 0 ? 'no pages' : `pages of ${origins.join(', ')}`;
+  return {
+    json: {
+      url,
+      namespace,
+      issuer: oidc?.issuer,
+      development: development === true,
+      origins,
+      ...defined({ metrics: metricsUrl }),
+    },
+    text: (paint) =>
+      `${paint('bold', 'codec server')} of namespace ${namespace} at ${paint('cyan', url)}, ${who}; ${where}${metricsUrl === undefined ? '' : `; metrics: ${metricsUrl}`}`,
   };
 }

@@ -50,7 +50,7 @@ const CHECK = verb({
           ...warnings.map((warning) => `${paint('yellow', 'warning')}  ${visible(warning)}`),
           `${paint('green', 'valid')}    ${size}, ${many} warnings`,
         ].join('\n'),
-      ...(isFailure ? { fault: failed(`The policy has ${many} warnings.`, { warnings: many }) } : {}),
+      fault: isFailure ? failed(`The policy has ${many} warnings.`, { warnings: many }) : undefined,
     };
   },
 });
@@ -133,9 +133,7 @@ function jsonOf(json: string, name: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, {
-      option: name,
-    });
+    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
   }
 }
 
@@ -210,9 +208,7 @@ const TEST = verb({
       json: { cases: all, failed: bad, results },
       text: (paint) =>
         [...otherwise.map((each) => failure(each, paint)), `${all - bad} of ${all} cases hold.`].join('\n'),
-      ...(bad > 0
-        ? { fault: failed(`${bad} of ${all} cases come out otherwise than they say.`, { failed: bad }) }
-        : {}),
+      fault: bad > 0 ? failed(`${bad} of ${all} cases come out otherwise than they say.`, { failed: bad }) : undefined,
     };
   },
 });

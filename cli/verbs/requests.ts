@@ -87,10 +87,8 @@ export function inboxAnswer(inbox: Inbox, isFiltered: boolean): Answer {
   };
 }
 
-/** Unreadable runs that are named. */
 const MOST_NAMED = 5;
 
-/** Says what waits and is not in the list. */
 function unlisted({ runs, more, unread, isWhole }: Inbox, paint: Paint): readonly string[] {
   const warning = paint('yellow', 'warning');
   const all = runs.length + more;
@@ -187,7 +185,6 @@ function shownRequests(runId: string, requests: readonly ApprovalRequest[], opti
 
 interface Answering {
   readonly what: string;
-  /** Name of the command. */
   readonly name: string;
   /** The rest of the command line. It contains no text from a server, since people copy the line into a shell. */
   readonly words: string;

@@ -1,7 +1,6 @@
 /** Implements the verbs of one run: `show`, `watch`, `result`, `stop` and `say`. */
 import { randomUUID } from 'node:crypto';
-import type { CallProgress, LedgerEntry, RunHandle } from '../../client/index.ts';
-import type { Retry } from '../../client/run/retries.ts';
+import type { CallProgress, LedgerEntry, Retry, RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
@@ -19,7 +18,6 @@ import { entryText } from '../views/ledger.ts';
 import { openText, stuckError, stuckJson, stuckText } from '../views/recovery.ts';
 import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
 
-/** Shows the state of a run; for a stuck run, what its history says. */
 export const SHOW = verb({
   name: 'show',
   summary: 'show the state of a run',

@@ -24,6 +24,12 @@ import { type Answer, safeJson, verb } from '../session/verb.ts';
 import { resultText } from '../views/run.ts';
 import { pauseTeller, waitForResult } from './run.ts';
 
+export const SEALING_KEY = option.parsed(
+  option.pairs,
+  '<server=file>',
+  'public JWK of the zone that holds the server (see: countersign keys)',
+);
+
 export const START = verb({
   name: 'start',
   summary: 'start a run from a spec file',
@@ -39,11 +45,7 @@ export const START = verb({
       '<server=VARIABLE>',
       'your own access token for a server, read from this environment variable and sealed here',
     ),
-    sealingKey: option.parsed(
-      option.pairs,
-      '<server=file>',
-      'public JWK of the zone that holds the server (see: countersign keys)',
-    ),
+    sealingKey: SEALING_KEY,
     wait: option.flag('wait for the result; with --deadline, no longer than that'),
   },
   examples: [
@@ -70,7 +72,6 @@ export const START = verb({
 
 interface Started {
   readonly spec: RunSpecInput;
-  /** True to wait for the result. */
   readonly wait: boolean;
   readonly deadline: number | undefined;
 }

@@ -1,12 +1,11 @@
 /** Implements `countersign vault`, which keeps the secrets that outlive a call and says who may use them where. */
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { textOf } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
@@ -16,7 +15,6 @@ import { table } from '../views/format.ts';
 
 type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
 
-/** Shows the entries and their owners, never a secret. */
 const LIST = verb({
   name: 'list',
   summary: 'list the entries of the vault, and who may use them',
@@ -127,16 +125,10 @@ function entryOf(
 
 /** A line break at the end comes from the editor and is removed. */
 async function secretFrom(source: string, terminal: Terminal): Promise<string> {
-  const given = source === '-' ? await terminal.input() : await readText(source, terminal);
+  const given = source === '-' ? await terminal.input() : await textOf(source, `file ${source}`, terminal);
   const secret = given.trim();
   if (secret === '') throw usage('There is no secret: it is empty.');
   return secret;
-}
-
-async function readText(source: string, terminal: Terminal): Promise<string> {
-  return await readFile(resolve(terminal.directory, source), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(`The file ${source} cannot be read (${error.code ?? 'error'}).`);
-  });
 }
 
 /** Attempts for one entry; each failed one means that somebody else has written in between. */

@@ -25,8 +25,8 @@ import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
-import { readTrustFile } from '../session/files.ts';
-import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy, textOf } from '../session/ledger-sources.ts';
+import { readTrustFile, textOf } from '../session/files.ts';
+import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -186,7 +186,6 @@ interface CheckedRun {
   readonly stuck?: StuckRun;
 }
 
-/** Reads what can be read of a run that answers nothing. */
 function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
   const { state, snapshot } = stuck.answers;
   return {

@@ -60,7 +60,7 @@ export function changeAnswer(
   };
 }
 
-export interface DecidedChange {
+interface DecidedChange {
   readonly verdict: 'approve' | 'reject';
   readonly digest: string;
   readonly ack: CatalogAck;
@@ -178,7 +178,7 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
 
 // Each fact in a catalog's ledger becomes one line.
 
-export type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
+type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
 export type RunFact = Exclude<LedgerFact, CatalogFact>;
 
 export function isOfCatalog(fact: LedgerFact): fact is CatalogFact {

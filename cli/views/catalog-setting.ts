@@ -59,7 +59,6 @@ export function verdictText(verdict: EffectiveVerdict | undefined): string {
   return `ask ${who}, ${duration(deadlineSeconds * 1_000)}`;
 }
 
-/** Names the rule or the reason. */
 export function reasonText(verdict: EffectiveVerdict | undefined): string {
   return (verdict?.rules ?? []).map(visible).join(', ');
 }

@@ -28,22 +28,8 @@ export interface DevAddresses {
 }
 
 export function devAnswer(addresses: DevAddresses): Answer {
-  const {
-    address,
-    namespace,
-    uiUrl,
-    codec,
-    gateway,
-    files,
-    model,
-    config,
-    directory,
-    taskQueue,
-    buildId,
-    trust,
-    environment,
-    example,
-  } = addresses;
+  const { directory, trust, example, ...told } = addresses;
+  const { address, namespace, uiUrl, codec, gateway, files, model, config, taskQueue, buildId, environment } = told;
   const set = Object.entries(environment).map(([name, value]) => `${name}=${shellWord(value)}`);
   const tries = [
     ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
@@ -54,7 +40,7 @@ export function devAnswer(addresses: DevAddresses): Answer {
     'countersign ledger summary-1',
   ];
   return {
-    json: { address, namespace, uiUrl, codec, gateway, files, model, config, taskQueue, buildId, environment },
+    json: told,
     text: (paint) =>
       [
         `\n${paint('bold', 'Countersign is running.')}\n`,

@@ -53,15 +53,14 @@ export function given<T>(value: T | undefined, write: (value: T) => string): str
   return value === undefined ? undefined : write(value);
 }
 
-export function fields(paint: Paint, rows: readonly Field[], indent = 2): string {
+export function fields(paint: Paint, rows: readonly Field[]): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
   const width = Math.min(WIDEST_LABEL, Math.max(...shown.map(([label]) => label.length)));
-  const margin = ' '.repeat(indent);
   // Line breaks are ours: foreign text has none that is not escaped.
   return shown
     .map(
       ([label, value]) =>
-        `${margin}${paint('dim', label.padEnd(width))}  ${value.replaceAll('\n', `\n${margin}${' '.repeat(width + 2)}`)}`,
+        `  ${paint('dim', label.padEnd(width))}  ${value.replaceAll('\n', `\n${' '.repeat(width + 4)}`)}`,
     )
     .join('\n');
 }

@@ -100,7 +100,6 @@ const ENDED: Readonly<Record<DiscardedCall['ending'], string>> = {
   unknown: 'may have been sent',
 };
 
-/** Says when a call was handed to a worker, and how that ended. */
 function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
   return `${named(callId)} ${toolText(server, tool)} ${ENDED[ending]} (${visible(at)})`;
 }
@@ -118,12 +117,10 @@ function callText(call: DiscardedCall): string {
 
 // A stuck run is read from its history.
 
-/** Describes a stuck run for programs. */
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
   return { failing, readTo: upTo, of, ...defined({ task }), calls };
 }
 
-/** Says why the run is stuck, and up to which event it was read. */
 export function stuckText(stuck: StuckRun, paint: Paint): string {
   const { runId, failing, upTo, of, task } = stuck;
   const rest = task === undefined ? 'what came after is not done yet' : 'what came after could not be read';
@@ -153,7 +150,6 @@ export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
   return new CountersignError('RUN_STUCK', message, { runId, cursor, readTo: upTo, of });
 }
 
-/** Shows what waits, and which calls were sent last. */
 export function openText({ answers, calls }: StuckRun, paint: Paint): string {
   const open = (answers.requests ?? []).filter(({ status }) => status === 'open');
   return fields(paint, [

@@ -25,7 +25,7 @@ import { inputRows } from './input.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
-export interface RequestView {
+interface RequestView {
   readonly full: boolean;
   /** Shows deciders what policy keeps out of lists. */
   readonly reveal?: boolean;
@@ -33,7 +33,6 @@ export interface RequestView {
   readonly now: number;
 }
 
-/** Says which authorization a server wants. */
 function wantedText(about: AuthorizationPause): string {
   const what =
     about.wants === 'grant'

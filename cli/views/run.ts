@@ -84,7 +84,6 @@ function limitsText({ turns, calls, tokens, spend, endsBy }: LimitsState): strin
   return `${counted.join(', ')}, ends by ${shortInstant(endsBy)}`;
 }
 
-/** Shows a standing decision, and how to take it back. */
 function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
   const about = args === undefined ? '' : ` ${jsonLine(args, SHOWN_STRING).text}`;
   const end = until === undefined ? '' : ` until ${shortInstant(until)}`;

@@ -9,7 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AskBucket, BucketAnswer } from '../../activities/artifacts/bucket-request.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { Sha256Hex } from '../../contracts/schemas/json.ts';
+import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { BucketConfig, type BucketInput } from '../../contracts/schemas/stores.ts';
 import { artifactUrl, bucketTrouble, isAbsent } from '../../domain/text/object-keys.ts';
@@ -36,15 +36,23 @@ export function readArtifactsFromBucket(
     throw new CountersignError('CONFIG_INVALID', message, { path: 'endpoint' });
   }
   const ask = lazyBucket(config);
+  return checked(async ({ sha256, bytes }) => {
+    const url = artifactUrl(config, sha256);
+    const { status, code, body } = await ask(url, bytes === 0 ? MOST_BYTES : bytes, sha256);
+    if (status !== 200) throw unreadable(config, sha256, status, code);
+    return body;
+  });
+}
+
+function checked(read: (ref: ArtifactRef) => Promise<Uint8Array | undefined>): ArtifactReader {
   return {
-    get: async ({ sha256, bytes }) => {
-      // A reference comes from outside the process, so a key is made of nothing but a hash.
+    get: async (ref) => {
+      const { sha256 } = ref;
+      // A reference comes from outside the process, so a key or a path is made of nothing but a hash.
       if (!Sha256Hex.safeParse(sha256).success)
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
-      const url = artifactUrl(config, sha256);
-      const { status, code, body } = await ask(url, bytes === 0 ? MOST_BYTES : bytes, sha256);
-      if (status !== 200) throw unreadable(config, sha256, status, code);
-      if (body !== undefined && createHash('sha256').update(body).digest('hex') === sha256) return body;
+      const bytes = await read(ref);
+      if (bytes !== undefined && createHash('sha256').update(bytes).digest('hex') === sha256) return bytes;
       const message = `Artifact ${sha256} is not what was stored; restore it from a backup.`;
       throw new CountersignError('ARTIFACT_CORRUPT', message);
     },
@@ -78,21 +86,11 @@ function missing({ endpoint, bucket }: BucketConfig, sha256: string, why: string
 // Reads artifacts from the workers' folder (`activities/artifacts/directory.ts`), or from a copy of it.
 
 export function readArtifactsFrom(directory: string): ArtifactReader {
-  return {
-    get: async ({ sha256 }) => {
-      // A reference comes from outside the process, so a path is made of nothing but a hash.
-      if (!Sha256Hex.safeParse(sha256).success)
-        throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
-      const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
-      const bytes = await readFile(path).catch((error: unknown) => {
-        const message = `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`;
-        throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
-      });
-      if (createHash('sha256').update(bytes).digest('hex') === sha256) return bytes;
-      throw new CountersignError(
-        'ARTIFACT_CORRUPT',
-        `Artifact ${sha256} is not what was stored; restore it from a backup.`,
-      );
-    },
-  };
+  return checked(async ({ sha256 }) => {
+    const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
+    return await readFile(path).catch((error: unknown) => {
+      const message = `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`;
+      throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
+    });
+  });
 }

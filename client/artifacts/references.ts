@@ -11,13 +11,11 @@ import type { Payload } from '@temporalio/common';
 import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
-import { listExecutions } from '../engine/executions.ts';
+import { isNotFound, listExecutions } from '../engine/executions.ts';
 
 const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 /** Encodings that a data converter writes in clear; any other encoding is still encrypted. */
 const CLEAR = new Set(['json/plain', 'json/protobuf', 'binary/plain', 'binary/protobuf', 'binary/null']);
-/** gRPC status code (grpc/grpc statuscodes.md). */
-const NOT_FOUND = 5;
 
 export function hashesIn(bytes: Uint8Array): readonly string[] {
   // A hash is ASCII, so the bytes are read one by one, whatever stands around it.
@@ -64,16 +62,9 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
   });
 }
 
-/** Finds payloads anywhere in the events. */
 function* payloadsIn(value: unknown): Generator<Payload> {
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return;
   // Sound: of all messages of a history, payloads alone have both.
   if ('metadata' in value && 'data' in value) yield value as Payload;
   else for (const inner of Object.values(value)) yield* payloadsIn(inner);
-}
-
-export function isNotFound(error: unknown): boolean {
-  for (let at = error; at !== null && typeof at === 'object'; at = 'cause' in at ? at.cause : undefined)
-    if (('code' in at && at.code === NOT_FOUND) || ('name' in at && at.name === 'WorkflowNotFoundError')) return true;
-  return false;
 }

@@ -15,16 +15,18 @@
  */
 import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
-import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
-import { namespacesOf, refusal } from './namespaces.ts';
+import type { Client } from '@temporalio/client';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
+import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
+import { isNotFound } from '../engine/executions.ts';
+import { jsonOf } from '../ledger/files.ts';
 import { hashesIn } from './references.ts';
 
 const MARKER = '.countersign-store';
 const ASIDE = '.swept';
 const OPENING = new Set(['{', '[']);
 
-export interface SweepOptions {
+interface SweepOptions {
   /** Absolute path. */
   readonly directory: string;
   /** Epoch ms; an artifact that was put later is young. */
@@ -170,4 +172,60 @@ async function giveBack(path: string): Promise<void> {
   const now = new Date();
   await utimes(path + ASIDE, now, now);
   await rename(path + ASIDE, path);
+}
+
+// The workers of a store record there which namespaces use it (`activities/artifacts/root.ts`). The histories of all of
+// them must be read before any artifact is removed.
+
+/** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
+async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
+  const folder = join(directory, STORE_NAMESPACES);
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (nodeCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  // Names with a leading dot are unfinished files of a worker that died.
+  const files = names.filter((name) => !name.startsWith('.')).toSorted();
+  if (files.length === 0)
+    throw refusal(
+      `no worker has recorded its namespace in ${folder}. Start workers of this release on it, in each namespace that uses it, and try again`,
+    );
+  return await Promise.all(
+    files.map(async (name) => {
+      const found = StoreNamespace.safeParse(jsonOf(await readFile(join(folder, name), 'utf8')));
+      if (found.success && name === `${found.data.id}.json`) return found.data;
+      throw refusal(`${join(folder, name)} names no namespace. Remove it, and start a worker of each namespace again`);
+    }),
+  );
+}
+
+/**
+ * Asserts that the recorded namespaces belong to this Temporal service.
+ *
+ * @param deadlineMs deadline for each namespace
+ * @throws CountersignError `SWEEP_REFUSED`
+ */
+export async function assertHere(
+  { connection, workflowService }: Pick<Client, 'connection' | 'workflowService'>,
+  directory: string,
+  recorded: readonly StoreNamespace[],
+  deadlineMs: number,
+): Promise<void> {
+  for (const { name, id } of recorded) {
+    const found = await connection.withDeadline(Date.now() + deadlineMs, async () => {
+      return await workflowService.describeNamespace({ namespace: name }).catch((error: unknown) => {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      });
+    });
+    if (found?.namespaceInfo?.id === id) continue;
+    const what = found === undefined ? 'is not there' : 'is another one of that name';
+    throw refusal(
+      `runs of namespace ${name} (${id}) keep artifacts in it, and that ${what} at this Temporal service. Name the service of the workers (--address, --profile, TEMPORAL_ADDRESS); where that namespace is gone for good, remove ${join(directory, STORE_NAMESPACES, `${id}.json`)}`,
+    );
+  }
+}
+
+function refusal(reason: string): CountersignError {
+  return new CountersignError('SWEEP_REFUSED', `The artifact store is not swept: ${reason}. Nothing was removed.`);
 }

@@ -4,7 +4,8 @@
  * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
  *    counts once; another message under the same id is refused (INV-D3).
  * 2. In trust mode `signed` a message is signed for one Temporal run. The catalog workflow is therefore started before
- *    anything is signed.
+ *    anything is signed. One that existed before the mode was switched on accepts nothing until it knows the keys: it
+ *    is asked to read them first.
  * 3. The client checks the shape of every message before it sends it; above all, no address with a secret in it leaves
  *    the process (INV-S1).
  */
@@ -40,18 +41,19 @@ import { parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { namingOf } from '../engine/trouble.ts';
-import { type ArtifactReader, readEntries, readLedger } from '../ledger/ledger.ts';
+import { type ArtifactReader, readEntries } from '../ledger/ledger.ts';
 import { sendSigned, type SignedRun, type Signer } from '../signing/signing.ts';
 import { type KnownDefinitions, readDefinitions } from './list.ts';
 import { assertNoneWasEnded, catalogStart, refreshEnd, type ToolCatalog } from './start.ts';
 
+/** Pauses while another request's reading of the keys, which is one activity, goes on. */
+const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
+
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
-export interface CatalogHandleOptions {
+interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
-  /** Task queue on which the workflow of a catalog runs. */
   readonly taskQueue: string;
-  /** Signs messages to catalogs in trust mode `signed`. */
   readonly signer?: Signer | undefined;
 }
 
@@ -61,7 +63,6 @@ export class CatalogHandle {
   readonly workflowId: string;
   readonly #engine: Engine;
   readonly #options: CatalogHandleOptions;
-  readonly #signing: CatalogSigning;
 
   /** @throws CountersignError `CATALOG_INVALID` */
   constructor(engine: Engine, identity: CatalogIdentity, options: CatalogHandleOptions) {
@@ -71,8 +72,6 @@ export class CatalogHandle {
     this.workflowId = catalogId({ tenant, server });
     this.#engine = engine;
     this.#options = options;
-    const read = async (): Promise<CatalogSnapshot | CatalogUnchanged> => await this.#query();
-    this.#signing = new CatalogSigning(engine, this, options, read);
   }
 
   /**
@@ -110,8 +109,8 @@ export class CatalogHandle {
     const { client } = this.#engine;
     if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
     // A signature names one Temporal run, so that run must exist before anything is signed.
-    await this.#signing.begin();
-    return await this.#signing.signed('connect', connect, async (message) =>
+    if (this.#options.signer !== undefined) await this.#begin();
+    return await this.#signed('connect', connect, async (message) =>
       this.#sent('connect', connect, async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
@@ -131,7 +130,9 @@ export class CatalogHandle {
    * @throws CountersignError `TRUST_REFRESH_TOO_SOON`
    */
   async refreshTrust(): Promise<void> {
-    await this.#signing.refreshTrust();
+    await this.#engine.update(this, undefined, async (id) =>
+      this.#handle.executeUpdate<void, []>(CATALOG_UPDATES.refreshTrust, id),
+    );
   }
 
   /** Asks the catalog to list the server's tools again. */
@@ -171,8 +172,7 @@ export class CatalogHandle {
 
   /** Reads the whole ledger, oldest entry first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
-    const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
-    return await this.#engine.read(this, () => readLedger(this.#engine.client, source));
+    return await this.ledgerEntries({ from: 0, most: Number.POSITIVE_INFINITY });
   }
 
   /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
@@ -214,7 +214,7 @@ export class CatalogHandle {
   }
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
-    return await this.#signing.signed(name, message, async (sent) =>
+    return await this.#signed(name, message, async (sent) =>
       this.#sent(name, message, async (id) =>
         this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
       ),
@@ -232,49 +232,8 @@ export class CatalogHandle {
     return await this.#engine.update(this, updateId, send, { requestId });
   }
 
-  #notThere(): CountersignError {
-    const { missing, notThere, facts } = namingOf(this);
-    return new CountersignError(missing, notThere, facts);
-  }
-}
-
-// Checks messages to a catalog and, in trust mode `signed`, signs them for the Temporal run that lives.
-//
-// 1. A catalog that existed before the mode was switched on accepts nothing until it knows the keys. The client
-//    therefore asks it to read them first.
-
-type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
-
-interface ChangeMessage {
-  readonly requestId: string;
-  readonly by: Approver;
-}
-
-type SignedState = Awaited<ReturnType<SignedRun['state']>>;
-
-/** Pauses while another request's reading of the keys, which is one activity, goes on. */
-const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
-
-class CatalogSigning {
-  readonly #engine: Engine;
-  readonly #catalog: CatalogIdentity & { readonly workflowId: string };
-  readonly #options: { readonly taskQueue: string; readonly signer?: Signer | undefined };
-  readonly #read: () => Promise<CatalogSnapshot | CatalogUnchanged>;
-
-  constructor(
-    engine: Engine,
-    catalog: CatalogIdentity & { readonly workflowId: string },
-    options: { readonly taskQueue: string; readonly signer?: Signer | undefined },
-    read: () => Promise<CatalogSnapshot | CatalogUnchanged>,
-  ) {
-    this.#engine = engine;
-    this.#catalog = catalog;
-    this.#options = options;
-    this.#read = read;
-  }
-
   /** Sends the message, signed if this client has a key and the catalog wants signatures. */
-  async signed<T extends ChangeMessage>(
+  async #signed<T extends ChangeMessage>(
     name: ChangeName,
     message: T,
     send: (message: T) => Promise<CatalogAck>,
@@ -283,11 +242,10 @@ class CatalogSigning {
     if (signer === undefined) return await send(message);
     const { signing } = await this.#state();
     if (signing === undefined && name !== 'connect') await this.#readingKeys(async () => this.refreshTrust());
-    const { namespace } = this.#engine;
     const { requestId, by } = message;
     const catalog = {
-      namespace,
-      workflowId: this.#catalog.workflowId,
+      namespace: this.#engine.namespace,
+      workflowId: this.workflowId,
       state: async () => await this.#state(),
       refreshTrust: async () => await this.refreshTrust(),
     };
@@ -295,32 +253,23 @@ class CatalogSigning {
     return await sendSigned(catalog, signer, message, said, send);
   }
 
-  /** Starts the catalog if it does not exist, and lets it read its keys. A client without a signer does nothing. */
-  async begin(): Promise<void> {
-    const { signer, taskQueue } = this.#options;
-    if (signer === undefined) return;
+  /** Starts the catalog if it does not exist, and lets it read its keys. */
+  async #begin(): Promise<void> {
+    const { taskQueue } = this.#options;
     await this.#readingKeys(async () =>
-      this.#engine.update(this.#catalog, undefined, async (id) =>
+      this.#engine.update(this, undefined, async (id) =>
         this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
-          startWorkflowOperation: catalogStart(this.#catalog, taskQueue, true),
+          startWorkflowOperation: catalogStart(this, taskQueue, true),
           ...id,
         }),
       ),
     );
   }
 
-  /** @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
-  async refreshTrust(): Promise<void> {
-    const handle = this.#engine.client.workflow.getHandle(this.#catalog.workflowId);
-    await this.#engine.update(this.#catalog, undefined, async (id) =>
-      handle.executeUpdate<void, []>(CATALOG_UPDATES.refreshTrust, id),
-    );
-  }
-
   async #state(): Promise<SignedState> {
-    const snapshot = await this.#read();
+    const snapshot = await this.#query();
     const signing = 'unchanged' in snapshot ? undefined : snapshot.signing;
-    return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.#catalog.tenant } };
+    return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.tenant } };
   }
 
   /**
@@ -338,7 +287,21 @@ class CatalogSigning {
       }
     }
   }
+
+  #notThere(): CountersignError {
+    const { missing, notThere, facts } = namingOf(this);
+    return new CountersignError(missing, notThere, facts);
+  }
 }
+
+type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
+
+interface ChangeMessage {
+  readonly requestId: string;
+  readonly by: Approver;
+}
+
+type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 
 // Messages are checked for shape and size before they leave.
 

@@ -128,7 +128,6 @@ export type EffectiveVerdict =
     });
 
 export interface Surroundings {
-  /** The organisation's policy. */
   readonly policy: Organisation;
   /**
    * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.

@@ -5,7 +5,7 @@
  *    therefore reach the same catalog.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
@@ -13,6 +13,7 @@ import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../con
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
+import { isNotFound } from '../engine/executions.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
@@ -51,7 +52,7 @@ export async function assertNoneWasEnded(client: Client, { tenant, server }: Cat
     .getHandle(catalogId({ tenant, server }))
     .describe()
     .catch((error: unknown) => {
-      if (error instanceof WorkflowNotFoundError) return undefined;
+      if (isNotFound(error)) return undefined;
       throw error;
     });
   if (last === undefined || last.status.name === 'RUNNING') return;

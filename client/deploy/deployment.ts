@@ -1,6 +1,6 @@
 /**
- * A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md). The rest of the
- * file changes which build takes new runs; runs that have begun stay where they are.
+ * A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md). A change
+ * says which build takes new runs; runs that have begun stay where they are.
  *
  * 1. Each change may be repeated: where it is done already, nothing is sent.
  * 2. A change is sent with what was read before it, so two people at once do not undo each other unseen.
@@ -54,19 +54,66 @@ export class Deployment {
     return { ...state, builds };
   }
 
-  /** Has a build take all new runs, also those of a ramp to another build. */
+  /**
+   * Has a build take all new runs. A ramp to it ends with that. A ramp to another build ends first: where the second
+   * change does not come, the build that is to take none takes none already, and a repeat does the rest.
+   */
   async promote(build: string): Promise<Routed> {
-    return await promote(this.#engine, this.#name, build);
+    const state = await this.#read();
+    buildOf(state, build);
+    const isCurrent = state.current === build;
+    const ended = state.ramping?.build === build ? undefined : state.ramping;
+    if (isCurrent && ended === undefined) return routed(state, false);
+    if (!isCurrent) await this.#assertServed(state, build);
+    if (ended !== undefined) await this.#send(state, '', 0);
+    if (!isCurrent) await this.#send(ended === undefined ? state : await this.#withoutRamp(state), build);
+    return { ...routed(await this.#read(), true), ...defined({ ended }) };
   }
 
-  /** Has a build take a share of new runs; 0 ends it. */
+  /**
+   * Has a build take a share of new runs.
+   * @param percent of new runs, above 0 and up to 100; 0 ends the ramp
+   */
   async ramp(build: string, percent: number): Promise<Routed> {
-    return await ramp(this.#engine, this.#name, build, percent);
+    const state = await this.#read();
+    buildOf(state, build);
+    if (state.current === build) {
+      const message = `Build ${build} takes new runs already, as the current one. Name another; see them: countersign deploy status`;
+      throw new CountersignError('BUILD_CURRENT', message, { deployment: this.#name, build });
+    }
+    const isRamping = state.ramping?.build === build;
+    if (isRamping ? state.ramping.percent === percentOf(percent) : percent === 0) return routed(state, false);
+    if (percent > 0) await this.#assertServed(state, build);
+    await this.#send(state, percent === 0 ? '' : build, percent);
+    return routed(await this.#read(), true);
   }
 
-  /** Ends a ramp, or makes the build current again that was current before. */
+  /**
+   * Leaves the newest build: ends its ramp, or else has the build that was current before take new runs again. Repeated,
+   * it finds a newer build that takes none any more, and goes no further back.
+   * @param to the build to go back to, where Temporal cannot tell, or another one is wanted
+   */
   async rollback(to?: string): Promise<RolledBack> {
-    return await rollback(this.#engine, this.#name, to);
+    const state = await this.#read();
+    if (to !== undefined) buildOf(state, to);
+    const { current, ramping } = state;
+    const isEarliest = to === undefined && ramping === undefined && newerAndLeft(state).length > 0;
+    const target = to ?? (ramping !== undefined || isEarliest ? current : previous(state).build);
+    if (target !== undefined && target !== current) await this.#assertServed(state, target);
+    if (ramping !== undefined) await this.#send(state, '', 0);
+    if (target !== undefined && target !== current)
+      await this.#send(ramping === undefined ? state : await this.#withoutRamp(state), target);
+    const isChanged = ramping !== undefined || target !== current;
+    const now = await this.#read();
+    // Repeated, it ends what an earlier one has begun.
+    const leaving = isChanged ? [ramping?.build, current] : newerAndLeft(now);
+    const left: LeftBuild[] = [];
+    for (const build of new Set(leaving)) {
+      if (build === undefined || build === now.current || build === now.ramping?.build) continue;
+      const withdrawn = await withdrawMoves(this.#engine, this.#name, build);
+      left.push({ build, withdrawn, remaining: await countPinned(this.#engine, this.#name, build) });
+    }
+    return { ...routed(now, isChanged), left, isEarliest };
   }
 
   /** Looks for a while how the runs of a build do. */
@@ -77,6 +124,47 @@ export class Deployment {
   /** Moves the runs that wait on a build to the current one. */
   async drain(build: string, options?: DrainOptions): Promise<Drained> {
     return await drain(this.#engine, this.#name, build, options);
+  }
+
+  async #read(): Promise<DeploymentState> {
+    return await readDeployment(this.#engine, this.#name);
+  }
+
+  /**
+   * Reads the deployment after the end of its ramp.
+   * @throws CountersignError `DEPLOYMENT_CHANGED` if somebody else has changed it at the same time
+   */
+  async #withoutRamp({ current }: DeploymentState): Promise<DeploymentState> {
+    const state = await this.#read();
+    if (state.current === current && state.ramping === undefined) return state;
+    const message = `The ramp was ended, and somebody else has changed deployment ${this.#name} at the same time: see it (countersign deploy status), and repeat what is still wanted.`;
+    throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment: this.#name });
+  }
+
+  /** Refuses a build that does not serve what the current one serves: runs would wait for nobody. */
+  async #assertServed({ current }: DeploymentState, build: string): Promise<void> {
+    const like = current ?? build;
+    const taskQueue = await unservedQueue(this.#engine, this.#name, build, like);
+    if (taskQueue === undefined) return;
+    const message = `No worker of build ${build} takes runs from task queue ${taskQueue}, which build ${like} serves. Nothing was changed; start workers of the build for that queue, and repeat the command.`;
+    throw new CountersignError('BUILD_UNSERVED', message, { deployment: this.#name, build, taskQueue });
+  }
+
+  /** Makes the build current; with a share, gives it that of new runs, or ends the ramp where no build is named. */
+  async #send({ token: conflictToken }: DeploymentState, buildId: string, percentage?: number): Promise<void> {
+    const { namespace, client } = this.#engine;
+    const { workflowService } = client.connection;
+    const { identity } = client.options;
+    const request = { namespace, deploymentName: this.#name, conflictToken, identity, buildId };
+    await this.#engine.call('', async () => {
+      try {
+        await (percentage === undefined
+          ? workflowService.setWorkerDeploymentCurrentVersion(request)
+          : workflowService.setWorkerDeploymentRampingVersion({ ...request, percentage }));
+      } catch (error) {
+        throw refusalOf(error, this.#name, buildId);
+      }
+    });
   }
 }
 
@@ -89,49 +177,6 @@ export interface Routed {
   readonly ramping?: { readonly build: string; readonly percent: number };
   /** The share of another build that a promotion has ended. */
   readonly ended?: { readonly build: string; readonly percent: number };
-}
-
-/**
- * Has a build take all new runs. A ramp to it ends with that. A ramp to another build ends first: where the second change
- * does not come, the build that is to take none takes none already, and a repeat does the rest.
- */
-async function promote(engine: Engine, deployment: string, build: string): Promise<Routed> {
-  const state = await readDeployment(engine, deployment);
-  buildOf(state, build);
-  const isCurrent = state.current === build;
-  const ended = state.ramping?.build === build ? undefined : state.ramping;
-  if (isCurrent && ended === undefined) return routed(state, false);
-  if (!isCurrent) await assertServed(engine, state, build);
-  if (ended !== undefined) await setRamp(engine, state, '', 0);
-  if (!isCurrent)
-    await setCurrent(engine, ended === undefined ? state : await withoutRamp(engine, deployment, state), build);
-  return { ...routed(await readDeployment(engine, deployment), true), ...defined({ ended }) };
-}
-
-/**
- * Reads the deployment after the end of its ramp.
- * @throws CountersignError `DEPLOYMENT_CHANGED` if somebody else has changed it at the same time
- */
-async function withoutRamp(engine: Engine, name: string, { current }: DeploymentState): Promise<DeploymentState> {
-  const state = await readDeployment(engine, name);
-  if (state.current === current && state.ramping === undefined) return state;
-  const message = `The ramp was ended, and somebody else has changed deployment ${name} at the same time: see it (countersign deploy status), and repeat what is still wanted.`;
-  throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment: name });
-}
-
-/** @param percent of new runs, above 0 and up to 100; 0 ends the ramp */
-async function ramp(engine: Engine, deployment: string, build: string, percent: number): Promise<Routed> {
-  const state = await readDeployment(engine, deployment);
-  buildOf(state, build);
-  if (state.current === build) {
-    const message = `Build ${build} takes new runs already, as the current one. Name another; see them: countersign deploy status`;
-    throw new CountersignError('BUILD_CURRENT', message, { deployment, build });
-  }
-  const isRamping = state.ramping?.build === build;
-  if (isRamping ? state.ramping.percent === percentOf(percent) : percent === 0) return routed(state, false);
-  if (percent > 0) await assertServed(engine, state, build);
-  await setRamp(engine, state, percent === 0 ? '' : build, percent);
-  return routed(await readDeployment(engine, deployment), true);
 }
 
 /** A build that takes no new runs any more. */
@@ -148,34 +193,6 @@ export interface RolledBack extends Routed {
   readonly left: readonly LeftBuild[];
   /** True if nothing was changed because Temporal tells of no earlier build to go back to. */
   readonly isEarliest: boolean;
-}
-
-/**
- * Leaves the newest build: ends its ramp, or else has the build that was current before take new runs again. Repeated, it
- * finds a newer build that takes none any more, and goes no further back.
- * @param to the build to go back to, where Temporal cannot tell, or another one is wanted
- */
-async function rollback(engine: Engine, deployment: string, to?: string): Promise<RolledBack> {
-  const state = await readDeployment(engine, deployment);
-  if (to !== undefined) buildOf(state, to);
-  const { current, ramping } = state;
-  const isEarliest = to === undefined && ramping === undefined && newerAndLeft(state).length > 0;
-  const target = to ?? (ramping !== undefined || isEarliest ? current : previous(state).build);
-  if (target !== undefined && target !== current) await assertServed(engine, state, target);
-  if (ramping !== undefined) await setRamp(engine, state, '', 0);
-  if (target !== undefined && target !== current)
-    await setCurrent(engine, ramping === undefined ? state : await withoutRamp(engine, deployment, state), target);
-  const isChanged = ramping !== undefined || target !== current;
-  const now = await readDeployment(engine, deployment);
-  // Repeated, it ends what an earlier one has begun.
-  const leaving = isChanged ? [ramping?.build, current] : newerAndLeft(now);
-  const left: LeftBuild[] = [];
-  for (const build of new Set(leaving)) {
-    if (build === undefined || build === now.current || build === now.ramping?.build) continue;
-    const withdrawn = await withdrawMoves(engine, deployment, build);
-    left.push({ build, withdrawn, remaining: await countPinned(engine, deployment, build) });
-  }
-  return { ...routed(now, isChanged), left, isEarliest };
 }
 
 /** Returns builds, newer than the current one, that took new runs once. */
@@ -197,53 +214,6 @@ function previous({ builds, current, deployment }: DeploymentState): Build {
   if (nearest !== undefined && apart(nearest) <= SAME_CHANGE_MS) return nearest;
   const message = `Temporal does not tell which build of deployment ${deployment} was current before ${current ?? 'now'}. Nothing was changed; name it: countersign deploy rollback --to BUILD`;
   throw new CountersignError('BUILD_UNKNOWN', message, { deployment });
-}
-
-/** Refuses a build that does not serve what the current one serves: runs would wait for nobody. */
-async function assertServed(engine: Engine, state: DeploymentState, build: string): Promise<void> {
-  const { deployment, current = build } = state;
-  const taskQueue = await unservedQueue(engine, deployment, build, current);
-  if (taskQueue === undefined) return;
-  const message = `No worker of build ${build} takes runs from task queue ${taskQueue}, which build ${current} serves. Nothing was changed; start workers of the build for that queue, and repeat the command.`;
-  throw new CountersignError('BUILD_UNSERVED', message, { deployment, build, taskQueue });
-}
-
-async function setCurrent(engine: Engine, state: DeploymentState, build: string): Promise<void> {
-  const { workflowService } = engine.client.connection;
-  await changed(engine, state, build, (request) =>
-    workflowService.setWorkerDeploymentCurrentVersion({ ...request, buildId: build }),
-  );
-}
-
-async function setRamp(engine: Engine, state: DeploymentState, build: string, percentage: number): Promise<void> {
-  const { workflowService } = engine.client.connection;
-  await changed(engine, state, build, (request) =>
-    workflowService.setWorkerDeploymentRampingVersion({ ...request, buildId: build, percentage }),
-  );
-}
-
-interface Change {
-  readonly namespace: string;
-  readonly deploymentName: string;
-  readonly conflictToken: Uint8Array;
-  readonly identity: string;
-}
-
-async function changed(
-  engine: Engine,
-  { deployment, token }: DeploymentState,
-  build: string,
-  act: (request: Change) => Promise<unknown>,
-): Promise<void> {
-  const { namespace, client } = engine;
-  const { identity } = client.options;
-  await engine.call('', async () => {
-    try {
-      await act({ namespace, deploymentName: deployment, conflictToken: token, identity });
-    } catch (error) {
-      throw refusalOf(error, deployment, build);
-    }
-  });
 }
 
 function refusalOf(error: unknown, deployment: string, build: string): unknown {

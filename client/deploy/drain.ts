@@ -211,7 +211,7 @@ class Drain {
       if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push(execution);
     }
     const { mayMove, signal } = this.#options;
-    await each(from(fresh), mayMove === undefined ? AT_ONCE : 1, async (execution) => {
+    await each(fresh, mayMove === undefined ? AT_ONCE : 1, async (execution) => {
       await this.#ask(execution);
       // A replay takes a while, and a batch of them may outlast the drain.
       return mayMove === undefined ? !isAborted(signal) : !this.#isOver;
@@ -270,7 +270,7 @@ class Drain {
    */
   async #settle(): Promise<boolean> {
     const before = this.#underWay.size;
-    await each(from([...this.#underWay]), AT_ONCE, async ([workflowId, asked]) => {
+    await each([...this.#underWay], AT_ONCE, async ([workflowId, asked]) => {
       if (!(await this.#isSettled(workflowId, asked))) return true;
       this.#underWay.delete(workflowId);
       this.#begun.delete(workflowId);
@@ -323,7 +323,7 @@ class Drain {
     const isByOptions = this.#options.mayMove !== undefined;
     let left = 0;
     const failures: unknown[] = [];
-    await each(from([...this.#underWay.keys()]), AT_ONCE, async (workflowId) => {
+    await each([...this.#underWay.keys()], AT_ONCE, async (workflowId) => {
       const newest = { workflowId, runId: '' };
       try {
         const standing = await standingOf(this.#engine, newest);
@@ -346,8 +346,4 @@ function withReasons(found: ReadonlyMap<string, string>): Drained['kept'] {
 
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
-}
-
-async function* from<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items;
 }

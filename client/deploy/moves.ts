@@ -5,9 +5,8 @@
  * 1. Only the execution that was looked at is moved, never one that follows it.
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
  */
-import { status as grpcStatus } from '@grpc/grpc-js';
-import { isGrpcServiceError, ServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Engine } from '../engine/engine.ts';
+import { isNotFound } from '../engine/executions.ts';
 import { pinnedTo } from './versions.ts';
 
 export interface ExecutionId {
@@ -27,7 +26,6 @@ export interface Pinned extends ExecutionId {
   readonly type: string;
 }
 
-/** Lists the open executions that stay with a build. */
 export function pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
   return executionsOf(engine, pinnedTo(deployment, build));
 }
@@ -74,9 +72,7 @@ export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefine
   try {
     return await act();
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return undefined;
-    const cause = error instanceof ServiceError ? error.cause : error;
-    if (isGrpcServiceError(cause) && cause.code === grpcStatus.NOT_FOUND) return undefined;
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }
@@ -143,11 +139,11 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
  * @throws what failed first, once all that was under way is over; nothing is begun after it
  */
 export async function each<T>(
-  items: AsyncIterable<T>,
+  items: AsyncIterable<T> | Iterable<T>,
   atOnce: number,
   act: (item: T) => Promise<boolean>,
 ): Promise<void> {
-  const source = items[Symbol.asyncIterator]();
+  const source = all(items);
   const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
@@ -165,4 +161,8 @@ export async function each<T>(
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   if (failures.length > 0) throw failures[0];
+}
+
+async function* all<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerator<T> {
+  yield* items;
 }

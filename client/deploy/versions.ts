@@ -11,7 +11,7 @@ import type { Engine } from '../engine/engine.ts';
 import { isPolled } from '../engine/trouble.ts';
 
 /** `current` takes new runs; `ramping` takes a share of them; `draining` takes none, and runs stay with it. */
-export type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
+type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
 
 /** In the order of `temporal.api.enums.v1.WorkerDeploymentVersionStatus`; what is not known takes nothing. */
 const STATES = ['inactive', 'inactive', 'current', 'ramping', 'draining', 'drained'] as const;
@@ -109,14 +109,21 @@ export function buildOf({ builds, deployment }: DeploymentState, build: string):
  * themselves.
  */
 export function pinnedTo(deployment: string, build: string): string {
-  // Neither name nor build id may hold a quote.
-  return `ExecutionStatus = 'Running' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND TemporalWorkerDeploymentVersion = '${deployment}:${build}'`;
+  return `ExecutionStatus = 'Running' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND ${versionIs(deployment, build)}`;
 }
 
-/** Counts them. Visibility lags behind by moments. */
+export function versionIs(deployment: string, build: string): string {
+  // Neither name nor build id may hold a quote.
+  return `TemporalWorkerDeploymentVersion = '${deployment}:${build}'`;
+}
+
+/** Visibility lags behind by moments. */
 export async function countPinned(engine: Engine, deployment: string, build: string): Promise<number> {
+  return await counted(engine, pinnedTo(deployment, build));
+}
+
+export async function counted(engine: Engine, query: string): Promise<number> {
   const { client, namespace } = engine;
-  const query = pinnedTo(deployment, build);
   const { count } = await engine.call('', () =>
     client.connection.workflowService.countWorkflowExecutions({ namespace, query }),
   );

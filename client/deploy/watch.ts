@@ -17,7 +17,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
 import { each, executionsOf, type Standing, standingOf } from './moves.ts';
-import { buildOf, readDeployment, unservedQueue } from './versions.ts';
+import { buildOf, counted, readDeployment, unservedQueue, versionIs } from './versions.ts';
 
 export interface WatchOptions {
   /** Default ten minutes. */
@@ -98,7 +98,7 @@ interface Looking {
 async function look(engine: Engine, { deployment, build, began, forMs, maxFailed }: Looking): Promise<Watched> {
   const stuck = await stuckOn(engine, deployment, build);
   const unserved = await unservedQueue(engine, deployment, build, build);
-  const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
+  const count = async (also: string) => await counted(engine, `${versionIs(deployment, build)} AND ${also}`);
   const since = `CloseTime >= '${new Date(began).toISOString()}'`;
   // A digest fails with its channel, which is no fault of a build.
   const failed = await count(
@@ -144,17 +144,3 @@ const OURS = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW, DIGEST_WORKFLOW].
 const OF_ANY_BUILD = ['IS NULL', `= 'AutoUpgrade'`].map(
   (behavior) => `WorkflowType IN (${OURS}) AND TemporalWorkflowVersioningBehavior ${behavior}`,
 );
-
-function versionIs(deployment: string, build: string): string {
-  // Neither name nor build id may hold a quote.
-  return `TemporalWorkerDeploymentVersion = '${deployment}:${build}'`;
-}
-
-async function counted(engine: Engine, deployment: string, build: string, also: string): Promise<number> {
-  const { client, namespace } = engine;
-  const query = `${versionIs(deployment, build)} AND ${also}`;
-  const { count } = await engine.call('', () =>
-    client.connection.workflowService.countWorkflowExecutions({ namespace, query }),
-  );
-  return Number(count.toString());
-}

@@ -7,6 +7,7 @@
  *    execution took no more is sent to the next.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { status as grpcStatus } from '@grpc/grpc-js';
 import {
   type Client,
   isGrpcServiceError,
@@ -218,7 +219,7 @@ function isLostAtRollover(error: unknown): boolean {
  */
 function isStuckUpdate(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
-  return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
+  return isGrpcServiceError(cause) && cause.code === grpcStatus.INTERNAL;
 }
 
 /**
@@ -235,9 +236,6 @@ function isRecordedTrouble(error: unknown): boolean {
 
 /** Temporary failures of what a handler needs: the configuration and the keys. */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE']);
-
-/** gRPC status code (grpc/grpc statuscodes.md). */
-const GRPC_INTERNAL = 13;
 
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;

@@ -1,8 +1,8 @@
 /** Lists executions of a namespace, follows those of one workflow, and reads why one is stuck. */
+import { status as grpcStatus } from '@grpc/grpc-js';
 import {
   type Client,
   isGrpcDeadlineError,
-  isGrpcServiceError,
   WorkflowClient,
   type WorkflowExecutionInfo,
   WorkflowFailedError,
@@ -27,9 +27,6 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
 
 // Reads the executions of one workflow that continue-as-new linked, as far as Temporal retains their
 // histories.
-
-/** gRPC status code (grpc/grpc statuscodes.md). */
-const GRPC_NOT_FOUND = 5;
 
 export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
@@ -61,7 +58,7 @@ export async function executionChain(client: Client, workflowId: string, deadlin
     } catch (error) {
       // Temporal forgets the earliest executions first; the newest must exist. Any other error says nothing about
       // whether an execution exists.
-      if (histories.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
+      if (histories.length === 0 || !isNotFound(error)) throw error;
       return { histories, isWhole: false };
     }
     histories.unshift(history);
@@ -140,7 +137,6 @@ export async function endOf(handle: WorkflowHandle): Promise<unknown> {
   }
 }
 
-/** Reads the values of an event. */
 export async function decoded(
   { options }: Client,
   payloads: Parameters<typeof decodeArrayFromPayloads>[1],
@@ -152,6 +148,14 @@ export async function decoded(
 export async function readable(client: Client, payloads: Parameters<typeof decoded>[1]): Promise<unknown> {
   const [value] = await decoded(client, payloads).catch(() => []);
   return value;
+}
+
+/** True if what Temporal was asked for is not there, whichever part of its client says so. */
+export function isNotFound(error: unknown): boolean {
+  for (let at = error; at !== null && typeof at === 'object'; at = 'cause' in at ? at.cause : undefined)
+    if (('code' in at && at.code === grpcStatus.NOT_FOUND) || ('name' in at && at.name === 'WorkflowNotFoundError'))
+      return true;
+  return false;
 }
 
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */

@@ -196,7 +196,7 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 /** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
-export interface Naming {
+interface Naming {
   /** Fits after a preposition, as in `run life`. */
   readonly name: string;
   /** Begins a sentence. */

@@ -33,7 +33,7 @@ export interface Ticket {
   readonly ageMs: number;
 }
 
-export interface TicketOptions {
+interface TicketOptions {
   readonly taskQueue: string;
   /** Time for which an outcome is kept that nobody has come for, from the latest end of its run on. */
   readonly keepSeconds: number;

@@ -53,7 +53,7 @@ export interface HeadPlace {
   readonly firstRunId?: string | undefined;
 }
 
-export type HeadCheck =
+type HeadCheck =
   | { readonly kind: 'head'; readonly head: CheckedHead }
   | { readonly kind: 'foreign'; readonly fault: LedgerFault };
 

@@ -246,7 +246,6 @@ export function compareWithHistory(
   return [...faults, ...missingFrom(after, deeds)];
 }
 
-/** Says whether a person resolved the call with this outcome. */
 function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): boolean {
   return entries.some(
     ({ fact }) =>
@@ -254,7 +253,6 @@ function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): bo
   );
 }
 
-/** Reports what history has and the ledger does not. */
 function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
   const facts = entries.map(({ fact }) => fact);
   // A dispatch names its decision but does not replace its entry. A refused edit has an entry of its own.

@@ -1,4 +1,7 @@
-/** Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. */
+/**
+ * Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. It also reads
+ * what goes with a ledger: the conversation, and the lists of tools that it names by hash.
+ */
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -7,6 +10,7 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { type LedgerEntry, type LedgerLine, Segment } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
@@ -49,13 +53,6 @@ export async function* entriesFrom(
   }
 }
 
-export async function readLedger(client: Client, source: LedgerSource): Promise<readonly LedgerEntry[]> {
-  const entries: LedgerEntry[] = [];
-  for await (const entry of entriesFrom(source, 0, (from) => ledgerPage(client, source, from))) entries.push(entry);
-  return entries;
-}
-
-/** Reads at most so many entries from this number on. */
 export async function readEntries(
   client: Client,
   source: LedgerSource,
@@ -67,6 +64,34 @@ export async function readEntries(
     if (entries.length >= most) break;
   }
   return entries;
+}
+
+/** A run lists its tools before its first turn, so that its first entries name all of them. */
+const MOST_ENTRIES = 200;
+
+/**
+ * Returns the list of this server's tools, each with its definition and hash; undefined if the run has listed none.
+ * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT`
+ */
+export async function readPinnedTools(
+  client: Client,
+  source: LedgerSource,
+  server: string,
+): Promise<ServerTools | undefined> {
+  const entries = await readEntries(client, source, { from: 0, most: MOST_ENTRIES });
+  const listed = entries.flatMap(({ fact }) =>
+    fact.kind === 'tools.discovered' && fact.server === server ? [fact.toolsHash] : [],
+  );
+  const sha256 = listed.at(-1);
+  if (sha256 === undefined) return undefined;
+  if (source.artifacts === undefined) {
+    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
+    throw new CountersignError('ARTIFACT_MISSING', message, { runId: source.workflowId });
+  }
+  // The ledger names the hash alone.
+  const bytes = await source.artifacts.get({ sha256, bytes: 0, contentType: '' });
+  const stored: unknown = JSON.parse(new TextDecoder().decode(bytes));
+  return parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `list of tools of ${server}`);
 }
 
 /** Reads at most so many messages of a run's conversation from this number on; older ones from stored segments. */
@@ -133,7 +158,7 @@ async function storedEntries(
   return stretches.flat().filter(({ seq }) => seq >= from);
 }
 
-export interface StoredRun {
+interface StoredRun {
   readonly entries: readonly LedgerEntry[];
   readonly messages: readonly Message[];
 }

@@ -31,7 +31,7 @@ export interface ProofReport {
   readonly unchecked: number;
 }
 
-export interface ProofParts {
+interface ProofParts {
   readonly namespace: string;
   readonly workflowId: string;
   readonly trusted: readonly TrustedJwk[];

@@ -13,7 +13,7 @@ import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { History, HistoryEvent } from '../engine/executions.ts';
 
-export interface EarlierClock {
+interface EarlierClock {
   /** Number of the first entry that differs. */
   readonly seq: number;
   /** The entry's time in the copy; `run` is its time in the run. */

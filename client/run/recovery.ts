@@ -19,7 +19,7 @@ import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 const REAPPLY_ALL = 3;
 
 /** The newest execution of a workflow, and its history. */
-export interface LivingHistory {
+interface LivingHistory {
   readonly workflowId: string;
   /** Temporal run id. */
   readonly runId: string;

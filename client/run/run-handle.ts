@@ -38,13 +38,19 @@ import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { tellUnserved } from '../engine/trouble.ts';
-import { type ArtifactReader, readConversation, readEntries, readLedger, ledgerLines } from '../ledger/ledger.ts';
+import {
+  type ArtifactReader,
+  ledgerLines,
+  type LedgerSource,
+  readConversation,
+  readEntries,
+  readPinnedTools,
+} from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
-import { readPinnedTools } from './pinned-tools.ts';
-import { readRetries, type Retry } from './retries.ts';
+import { readRetries, type Retry } from './progress.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
 import { endOfRun, TimeIsUp, type WatchOptions, watchRun } from './watch.ts';
 
@@ -247,14 +253,12 @@ export class RunHandle {
 
   /** Reads the whole ledger, oldest entry first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
-    const source = { workflowId: this.runId, artifacts: this.#artifacts };
-    return await this.#engine.query(this.runId, () => readLedger(this.#engine.client, source));
+    return await this.ledgerEntries({ from: 0, most: Number.POSITIVE_INFINITY });
   }
 
   /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
   async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
-    const source = { workflowId: this.runId, artifacts: this.#artifacts };
-    return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, source, page));
+    return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, this.#source, page));
   }
 
   /**
@@ -262,8 +266,7 @@ export class RunHandle {
    * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT`
    */
   async tools(server: string): Promise<ServerTools | undefined> {
-    const source = { workflowId: this.runId, artifacts: this.#artifacts };
-    return await this.#engine.query(this.runId, () => readPinnedTools(this.#engine.client, source, server));
+    return await this.#engine.query(this.runId, () => readPinnedTools(this.#engine.client, this.#source, server));
   }
 
   /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */
@@ -279,8 +282,7 @@ export class RunHandle {
    * @throws CountersignError `ARTIFACT_MISSING` if older messages are stored and this client has no access to them
    */
   async conversation(page: { readonly from: number; readonly most: number }): Promise<readonly Message[]> {
-    const source = { workflowId: this.runId, artifacts: this.#artifacts };
-    return await this.#engine.query(this.runId, () => readConversation(this.#engine.client, source, page));
+    return await this.#engine.query(this.runId, () => readConversation(this.#engine.client, this.#source, page));
   }
 
   /**
@@ -288,7 +290,7 @@ export class RunHandle {
    * checks them.
    */
   ledgerLines(): AsyncGenerator<LedgerLine> {
-    return ledgerLines(this.#engine, { workflowId: this.runId, artifacts: this.#artifacts });
+    return ledgerLines(this.#engine, this.#source);
   }
 
   /**
@@ -312,6 +314,10 @@ export class RunHandle {
 
   get #handle(): WorkflowHandle {
     return this.#engine.client.workflow.getHandle(this.runId);
+  }
+
+  get #source(): LedgerSource {
+    return { workflowId: this.runId, artifacts: this.#artifacts };
   }
 
   async #query<T>(name: string): Promise<T> {

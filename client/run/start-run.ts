@@ -3,7 +3,9 @@
  * first answer.
  *
  * 1. No run is started unless its spec is valid, and no clear secret leaves this process (INV-S1).
- * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
+ * 2. A token stands at its server, as `authorization`: a plain OAuth access token. The map `authorizations` says the same
+ *    by name; where both speak of one server, the field counts. No error contains any part of a token.
+ * 3. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
@@ -30,7 +32,6 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type GivenToken, type StartSpec, takeTokens } from './given-tokens.ts';
 import { unserved } from '../engine/trouble.ts';
 import { nextEvents, readable } from '../engine/executions.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
@@ -55,7 +56,7 @@ export interface StartedRun {
 }
 
 /** The URL of a server, and the public key of the zone whose workers may open grants for it. */
-export interface SealingTarget {
+interface SealingTarget {
   readonly url: string;
   /** P-256 key with its `kid`. */
   readonly key: JWK;
@@ -74,19 +75,7 @@ export async function startRun(
   signer?: Signer,
 ): Promise<StartedRun> {
   const { runId } = options;
-  if (runId.startsWith('catalog/')) {
-    const message = 'runId must not begin with catalog/: catalogs have such ids. Choose another.';
-    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
-  }
-  if (runId.startsWith(DIGEST_PREFIX)) {
-    const message = 'runId must not begin with digest/: digests of messages have such ids. Choose another.';
-    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
-  }
-  if (isTicketId(runId) || (isGateRun(runId) && options.ticketId === undefined)) {
-    const message =
-      'runId must not begin with gate/, nor be gate- and a UUID: calls of MCP clients have such ids. Choose another.';
-    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
-  }
+  assertOwnId(options);
   const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
   const finding = screenSpec(given, UNSENT);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
@@ -104,6 +93,66 @@ export async function startRun(
   const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
   assertSpecFits(sent);
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
+}
+
+/** @throws CountersignError `SPEC_INVALID` for an id of another kind of workflow */
+function assertOwnId({ runId, ticketId }: StartRunOptions): void {
+  const taken = runId.startsWith('catalog/')
+    ? 'begin with catalog/: catalogs'
+    : runId.startsWith(DIGEST_PREFIX)
+      ? 'begin with digest/: digests of messages'
+      : isTicketId(runId) || (isGateRun(runId) && ticketId === undefined)
+        ? 'begin with gate/, nor be gate- and a UUID: calls of MCP clients'
+        : undefined;
+  if (taken === undefined) return;
+  const message = `runId must not ${taken} have such ids. Choose another.`;
+  throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+}
+
+// Tokens are taken out of what a caller starts a run with: the spec that is left has none, and may leave the process.
+
+type ServerInput = NonNullable<RunSpecInput['servers']>[number];
+
+type StartServer = ServerInput & {
+  /** OAuth access token for this server; `Bearer` may stand before it. It is sealed, and never sent in clear. */
+  readonly authorization?: string | undefined;
+};
+
+type StartSpec = Omit<RunSpecInput, 'servers'> & { readonly servers?: readonly StartServer[] | undefined };
+
+interface GivenToken {
+  readonly token: string;
+  /** Its place, for errors. */
+  readonly path: string;
+}
+
+interface Taken {
+  readonly spec: RunSpecInput;
+  readonly tokens: ReadonlyMap<string, GivenToken>;
+}
+
+/** @throws CountersignError `SPEC_INVALID` */
+export function takeTokens(given: StartSpec, authorizations: Readonly<Record<string, string>> = {}): Taken {
+  const tokens = new Map<string, GivenToken>(
+    Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),
+  );
+  const { servers, ...others } = given;
+  // A caller without types may have written anything; its shape is checked with that of the spec.
+  if (!Array.isArray(servers)) return { spec: given as RunSpecInput, tokens };
+  // Sound: so the parameter declares them.
+  const left = (servers as readonly StartServer[]).map((server, index): ServerInput => {
+    if (typeof server !== 'object' || server === null || !('authorization' in server)) return server;
+    const { authorization, ...rest } = server;
+    if (authorization === undefined) return rest;
+    const path = `servers[${index}].authorization`;
+    if (typeof authorization !== 'string') {
+      const message = `${path} must be a plain OAuth access token, as text. Nothing was started.`;
+      throw new CountersignError('SPEC_INVALID', message, { path });
+    }
+    tokens.set(rest.name, { token: authorization, path });
+    return rest;
+  });
+  return { spec: { ...others, servers: left }, tokens };
 }
 
 /**
@@ -221,7 +270,7 @@ export interface MissingTool {
   readonly near: readonly string[];
 }
 
-export interface FirstWord {
+interface FirstWord {
   /**
    * `taken`: a worker has the run and has not yet said whether the spec is accepted. `silent`: no worker has the run.
    */

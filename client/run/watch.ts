@@ -25,8 +25,7 @@ import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
 import { OpenedRequests } from './opened-request.ts';
-import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
-import { type Retry, tellingRetriesOnce } from './retries.ts';
+import { type CallProgress, readProgress, type Retry, tellingOnce, tellingRetriesOnce, tellWhile } from './progress.ts';
 
 export interface WatchOptions extends Patience {
   /** Number of the first entry to yield. */

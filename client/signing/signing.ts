@@ -110,21 +110,21 @@ export async function readSigner(path: string, shown: string = path, groups?: re
     const message = `The signing key ${shown} cannot be read (${nodeCodeOf(error) ?? 'error'}). Name one that is there and that you may read (it is for its owner alone), or make one with: countersign keys new`;
     throw new CountersignError('USAGE', message);
   });
-  const read = PrivateJwk.safeParse(jsonOf(text));
-  // The cause is left out, since it may quote the file.
-  if (!read.success) {
+  const read = privateJwkIn(text);
+  if (read === undefined) {
     const message = `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`;
     throw new CountersignError('USAGE', message);
   }
-  const { kid, countersign, ...key } = read.data;
+  const { kid, countersign, ...key } = read;
   return createSigner(kid, key, groups ?? (countersign?.kind === 'person' ? countersign.groups : undefined));
 }
 
-const PrivateJwk = z.looseObject({
-  kty: z.string(),
-  kid: Name,
-  countersign: Assertion.optional(),
-});
+const PrivateJwk = z.looseObject({ kty: z.string(), kid: Name, countersign: Assertion.optional() });
+
+/** Returns undefined for any other text. Why is not told, since that may quote the file. */
+export function privateJwkIn(text: string): z.infer<typeof PrivateJwk> | undefined {
+  return PrivateJwk.safeParse(jsonOf(text)).data;
+}
 
 function importKey(key: JsonWebKey | string): KeyObject {
   let imported: KeyObject;

@@ -150,8 +150,8 @@ test('nothing else makes a bundle of workflows, which then would be without the 
   const makers = sourceFiles()
     .filter(({ path, text }) => !path.startsWith('test/') && /\bbundleWorkflowCode\b|\bworkflowsPath:/.test(text))
     .map(({ path }) => path);
-  // The bench compares with workflows that are not ours; own-workflows.ts only names the option and has bundle.ts make it.
-  expect(makers.sort()).toEqual(['bench/lane-worker.ts', 'workers/bundle.ts', 'workers/own-workflows.ts']);
+  // The bench compares with workflows that are not ours.
+  expect(makers.sort()).toEqual(['bench/lane-worker.ts', 'workers/bundle.ts']);
 });
 
 test('workflow code takes `condition` from its own module, where no refused update makes it true (docs/adr/0088)', () => {

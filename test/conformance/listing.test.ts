@@ -25,7 +25,7 @@ import { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput } from '../../contracts/wire/tools.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { limitedServers } from '../../workers/limit-metrics.ts';
+import { limitedServers } from '../../workers/metrics.ts';
 import { catalogSnapshot } from '../support/builders/catalog.ts';
 import { LOOPBACK, loopbackEgress } from '../support/egress.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';

@@ -11,7 +11,7 @@
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
@@ -30,7 +30,7 @@ export interface Told {
 const Section = z.object({ policy: OrganisationPolicy.optional() });
 
 /** What is followed: the policy of now, and what else of the configuration a policy may name. */
-export interface FollowedConfig {
+interface FollowedConfig {
   readonly policy: OrganisationPolicy;
   readonly servers: Readonly<Record<string, unknown>>;
   readonly notify: { readonly channels: Readonly<Record<string, unknown>> };
@@ -105,8 +105,7 @@ export class LivePolicy {
 
   /** Nobody has to name another file here: this one is read again by itself. */
   #unreadable({ cause }: CountersignError): string {
-    const code = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : 'error';
-    return `The configuration file ${this.#path} cannot be read (${code}). Put it back, or let this process read it: it is read again by itself.`;
+    return `The configuration file ${this.#path} cannot be read (${nodeCodeOf(cause) ?? 'error'}). Put it back, or let this process read it: it is read again by itself.`;
   }
 
   #take(policy: OrganisationPolicy): void {

@@ -61,7 +61,7 @@ export async function loadConfig(
 export const CONFIG_FILE = 'countersign.yaml';
 export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
-export interface ConfigFile {
+interface ConfigFile {
   /** Absolute. */
   readonly path: string;
   readonly baseDirectory: string;

@@ -9,7 +9,7 @@ import { consider, type Considered, judge, type JudgedTool, type Organisation } 
 import type { ConditionInputs } from '../../activities/policy/condition-variables.ts';
 import type { ConditionProblem } from './warnings.ts';
 
-export interface OfflineCall {
+interface OfflineCall {
   readonly organisation: Organisation;
   readonly run: Policy | undefined;
   readonly tool: JudgedTool;

@@ -17,7 +17,6 @@ import { globCovers, globMatches, nearNames, splitTool } from '../../domain/text
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
-/** Returns warnings for settings that are probably not meant. */
 export function warningsOf(config: Config): string[] {
   return [
     ...policyServerWarnings(config),

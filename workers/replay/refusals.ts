@@ -30,7 +30,6 @@ import { replayHistories, type ReplayOptions, type ReplayOutcome } from './repla
 import { AnswerLog, type Answers, commandsOf, historyOf } from './replayed-run.ts';
 import { CommandLog, compareHistories, livingRunId, underRunId } from './semantics.ts';
 
-/** A message to a run. */
 export interface Message {
   /** Update id, by which its answer is found. */
   readonly id: string;

@@ -11,6 +11,8 @@
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
+import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { WorkflowBundle } from '../bundle.ts';
@@ -18,7 +20,6 @@ import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
 import type { Deed, History, Recorded } from './recorded-history.ts';
-import { unhookReplays } from './unhooked.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
@@ -67,6 +68,31 @@ export async function* replayHistories(histories: Histories, options: ReplayOpti
   yield* source.unreadable();
 }
 
+let isUnhooked = false;
+
+/**
+ * Takes from a replay, on its first call, what the SDK installs for its debugger (docs/adr/0064). A replay runs on the
+ * main thread. For the query `__stack_trace`, the SDK puts a hook on every promise of the whole process, compiles a
+ * function in each call of it, and never takes it away. No replay is asked that query. Each call into workflow code has a
+ * limit of 49 days, and Node.js starts a system thread for every limit.
+ */
+function unhookReplays(): void {
+  if (isUnhooked) return;
+  isUnhooked = true;
+  // What another replay of this process has installed.
+  if (globalHandlers.installed) globalHandlers.uninstall();
+  Object.assign(globalHandlers, { setPromiseHook: () => undefined, promiseHookInstalled: false });
+  const create = ReusableVMWorkflowCreator.create.bind(ReusableVMWorkflowCreator);
+  // Sound: the SDK hands the limit on to `node:vm`, which takes `undefined` for none.
+  const unlimited = undefined as unknown as number;
+  Object.assign(ReusableVMWorkflowCreator, {
+    create: async (bundle: Parameters<typeof create>[0], _limit: number, ...rest: Rest) =>
+      await create(bundle, unlimited, ...rest),
+  });
+}
+
+type Rest = Parameters<typeof ReusableVMWorkflowCreator.create> extends [unknown, unknown, ...infer R] ? R : never;
+
 /** @param executions as visibility lists them */
 export async function* liveHistories(
   client: Client,
@@ -96,7 +122,7 @@ export async function* inTime(
   }
 }
 
-export function workerOptions({
+function workerOptions({
   bundle,
   config,
   namespace = 'default',

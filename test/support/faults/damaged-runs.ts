@@ -7,7 +7,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { readLedger } from '../../../client/ledger/ledger.ts';
+import { readEntries } from '../../../client/ledger/ledger.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { LedgerPage } from '../../../contracts/schemas/run-state.ts';
 import type { History } from '../../../workers/replay/recorded-history.ts';
@@ -45,7 +45,9 @@ export async function keepDamaged(world: FaultWorld, path: string, workflowId: s
 
 async function ledgersOf(world: FaultWorld, workflowId: string, told: string): Promise<DamagedRun['ledger']> {
   const { client, artifacts } = world;
-  const run = await readLedger(client, { workflowId, artifacts }).catch(() => undefined);
+  const run = await readEntries(client, { workflowId, artifacts }, { from: 0, most: Number.POSITIVE_INFINITY }).catch(
+    () => undefined,
+  );
   if (run === undefined) return undefined;
   const stored = await storedLedger(world, { runId: workflowId });
   // Sound: the text is a ledger from the answer to a query.

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertMadeHere, type WorkflowBundle, withStackTraces, workflowFile } from '../../../workers/bundle.ts';
-import { bundleWorkflows } from '../../../workers/own-workflows.ts';
+import { bundleWorkflows } from '../../../workers/index.ts';
 import { packageVersion } from '../../../workers/setup.ts';
 import { sharedBundle } from '../../support/shared-bundle.ts';
 

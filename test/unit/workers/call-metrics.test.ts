@@ -4,7 +4,7 @@ import { CountersignError } from '../../../contracts/errors.ts';
 import { METRICS } from '../../../contracts/metrics.ts';
 import type { ToolActivities } from '../../../contracts/wire/activities.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
-import { countingCalls, countingTokens, tellPayloads } from '../../../workers/call-metrics.ts';
+import { countingCalls, countingTokens, tellPayloads } from '../../../workers/metrics.ts';
 import { EncryptionCodec } from '../../../workers/codec.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';
 

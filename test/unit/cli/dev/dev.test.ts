@@ -4,13 +4,12 @@ import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join, resolve } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
-import { startDevCodec } from '../../../../cli/dev/codec.ts';
-import { prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
-import { demoModel } from '../../../../cli/dev/model.ts';
+import { startDevCodec } from '../../../../cli/dev/gateway.ts';
+import { demoModel, prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
 import { choosePort, Stack } from '../../../../cli/dev/stack.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { loadConfig } from '../../../../workers/config/load.ts';
-import { findTemporalCli } from '../../../../workers/temporal-cli.ts';
+import { findTemporalCli } from '../../../../workers/dev-server.ts';
 import { errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 

@@ -1,6 +1,6 @@
 /** A codec server reads of the configuration its own part, the payload keys and whose tokens count, and starts only where somebody is named (INV-S1). */
 import { expect, test } from '@jest/globals';
-import { loadCodecSettings } from '../../../../cli/session/codec-server.ts';
+import { loadCodecSettings } from '../../../../cli/session/gateway.ts';
 import { CodecServerConfig } from '../../../../contracts/schemas/gateway.ts';
 import { startCodecServer } from '../../../../gateway/codec/server.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';

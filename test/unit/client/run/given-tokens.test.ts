@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { exportJWK, generateKeyPair } from 'jose';
 import { Countersign, type StartRunOptions } from '../../../../client/index.ts';
-import { takeTokens } from '../../../../client/run/given-tokens.ts';
+import { takeTokens } from '../../../../client/run/start-run.ts';
 
 const CANARY = 'canary-token-0123456789';
 const SPEC = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };

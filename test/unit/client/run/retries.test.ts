@@ -1,7 +1,7 @@
 /** What is tried again is read of what Temporal has pending; whoever may write to the namespace can make that say anything. */
 import { expect, test } from '@jest/globals';
 import { retryText } from '../../../../cli/views/run.ts';
-import { type Retry, tellingRetriesOnce } from '../../../../client/run/retries.ts';
+import { type Retry, tellingRetriesOnce } from '../../../../client/run/progress.ts';
 
 const retry = (over: Partial<Retry> = {}): Retry => ({
   step: 'list tools of files',

@@ -4,7 +4,7 @@ import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
 import { METRICS } from '../../../../contracts/metrics.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
-import { limitedServers, queueOptions, tellLimits } from '../../../../workers/limit-metrics.ts';
+import { limitedServers, queueOptions, tellLimits } from '../../../../workers/metrics.ts';
 
 const URL = 'https://files.example/mcp';
 
