@@ -132,7 +132,7 @@ export class Sessions {
   ): Promise<{ readonly to: string; readonly cookie: SetCookie }> {
     const { state, nonce, verifier, to } = await this.#opened<Login>(loginCookie, 'login');
     const { config, oidc, keys, server, client, redirect, options } = await this.#provider();
-    const auth = config.clientSecret === undefined ? oauth.None() : oauth.ClientSecretPost(config.clientSecret);
+    const auth = authenticationOf(server, config.clientSecret);
     try {
       const params = oauth.validateAuthResponse(server, client, query, state);
       const answer = await oauth.authorizationCodeGrantRequest(
@@ -202,6 +202,13 @@ export class Sessions {
     if (found === undefined) throw signIn('The session has ended. Sign in again.');
     return found;
   }
+}
+
+/** OpenID Connect Discovery §3: a provider that states no method takes `client_secret_basic`. */
+function authenticationOf(provider: oauth.AuthorizationServer, secret: string | undefined): oauth.ClientAuth {
+  if (secret === undefined) return oauth.None();
+  const methods = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return methods.includes('client_secret_post') ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
 }
 
 /** Tells apart what the person who signs in can mend, and what whoever runs gateway and provider can. */

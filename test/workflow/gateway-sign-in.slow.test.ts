@@ -1,5 +1,6 @@
 /** People sign in by browser at a provider that we did not write; a cookie counts for pages of this gateway alone. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { defined } from '../../contracts/defined.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { silenceProvider } from '../conformance/tokens.suite.ts';
@@ -19,23 +20,34 @@ let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  const publicUrl = `http://127.0.0.1:${port}`;
-  provider = await startLoginProvider({
-    id: 'gateway',
-    secret: SECRET,
-    redirectUri: `${publicUrl}/auth/callback`,
-    claims: { groups: ['finance'], tenant: 'default' },
-  });
+  provider = await providerFor(port);
   ({ world } = await startBank({}, { beside: [provider] }));
-  gateway = await startTestGateway(world, provider, {
-    config: { port, signIn: { publicUrl, clientId: 'gateway', clientSecret: SECRET, scopes: ['openid', 'profile'] } },
-  });
+  gateway = await gatewayFor(provider, port);
   await world.start([{ text: 'done' }]);
 });
 afterAll(async () => {
   await gateway.stop();
   await world.stop();
 });
+
+async function providerFor(
+  at: number,
+  authMethod?: 'client_secret_basic' | 'client_secret_post',
+): Promise<RunningAuthorizationServer> {
+  return await startLoginProvider({
+    id: 'gateway',
+    secret: SECRET,
+    redirectUri: `http://127.0.0.1:${at}/auth/callback`,
+    claims: { groups: ['finance'], tenant: 'default' },
+    ...defined({ authMethod }),
+  });
+}
+
+async function gatewayFor(signsInAt: RunningAuthorizationServer, at: number): Promise<Gateway> {
+  const publicUrl = `http://127.0.0.1:${at}`;
+  const signIn = { publicUrl, clientId: 'gateway', clientSecret: SECRET, scopes: ['openid', 'profile'] };
+  return await startTestGateway(world, signsInAt, { config: { port: at, signIn } });
+}
 
 /** A browser without scripts: it keeps cookies of each origin, and follows redirects and forms. */
 class Browser {
@@ -85,9 +97,9 @@ class Browser {
   }
 }
 
-async function signedIn(to = '/v1/me'): Promise<{ readonly browser: Browser; readonly last: Response }> {
+async function signedIn(to = '/v1/me', at = gateway): Promise<{ readonly browser: Browser; readonly last: Response }> {
   const browser = new Browser();
-  const login = await browser.go(`${gateway.url}/auth/sign-in?to=${encodeURIComponent(to)}`);
+  const login = await browser.go(`${at.url}/auth/sign-in?to=${encodeURIComponent(to)}`);
   const consent = await browser.submit(login, { login: 'ben', password: 'any' });
   return { browser, last: await browser.submit(consent, {}) };
 }
@@ -101,6 +113,19 @@ describe('a browser', () => {
     for (const part of ['Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax']) expect(session).toContain(part);
     expect(session).not.toContain('Domain');
   });
+
+  test.each(['client_secret_basic', 'client_secret_post'] as const)(
+    'signs in at a provider that takes the secret by %s alone',
+    async (authMethod) => {
+      const own = await freePort();
+      const other = await providerFor(own, authMethod);
+      const second = await gatewayFor(other, own);
+      const { last } = await signedIn('/v1/me', second);
+      expect(await last.json()).toMatchObject({ id: 'ben' });
+      await second.stop();
+      await other.close();
+    },
+  );
 
   test('changes something only from a page of this gateway, and is signed out', async () => {
     const { browser } = await signedIn();

@@ -134,6 +134,8 @@ export async function startLoginProvider(client: {
   readonly id: string;
   readonly secret: string;
   readonly redirectUri: string;
+  /** The only method by which the provider takes the secret. */
+  readonly authMethod?: 'client_secret_basic' | 'client_secret_post';
   /** Claims of every person, beside the id. */
   readonly claims: Readonly<Record<string, unknown>>;
   /** Groups of single people. */
@@ -151,7 +153,7 @@ export async function startLoginProvider(client: {
       {
         client_id: client.id,
         client_secret: client.secret,
-        token_endpoint_auth_method: 'client_secret_post',
+        token_endpoint_auth_method: client.authMethod ?? 'client_secret_post',
         grant_types: ['authorization_code'],
         redirect_uris: [client.redirectUri],
         response_types: ['code'],
@@ -159,6 +161,7 @@ export async function startLoginProvider(client: {
       },
     ],
     scopes: ['openid', 'profile'],
+    ...(client.authMethod && { clientAuthMethods: [client.authMethod] }),
     claims: { openid: ['sub', 'groups', ...Object.keys(client.claims)] },
     conformIdTokenClaims: false,
     findAccount: (_context, accountId) => ({
