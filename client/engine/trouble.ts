@@ -138,7 +138,7 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
 
 /**
  * True if the workflow has no such query or update, in the words of `@temporalio/workflow`. Every run and catalog has
- * all that are asked here.
+ * all that are asked here, once all workers are of this release.
  */
 function isOfAnotherKind(error: unknown): boolean {
   if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
@@ -149,10 +149,9 @@ function isOfAnotherKind(error: unknown): boolean {
 function ofAnotherKind(about: Subject): string {
   const id = workflowIdOf(about);
   if (typeof about !== 'string') return `Workflow ${id} is no catalog. Look at it in Temporal UI; nothing was changed.`;
-  const next = id.startsWith('catalog/')
-    ? `Catalogs have such ids: countersign catalog show SERVER --tenant TENANT, and countersign ledger ${id}.`
-    : 'countersign requests lists the runs that wait.';
-  return `Workflow ${id} is no run; nothing was changed. ${next}`;
+  if (id.startsWith('catalog/'))
+    return `Workflow ${id} is no run; nothing was changed. Catalogs have such ids: countersign catalog show SERVER --tenant TENANT, and countersign ledger ${id}.`;
+  return `Workflow ${id} is no run, or its worker is older than this client; nothing was changed. countersign requests lists the runs that wait.`;
 }
 
 /**

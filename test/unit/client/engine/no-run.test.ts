@@ -25,7 +25,7 @@ test.each(ANSWERS)('%s that a workflow does not know is told as no run, with the
     'Workflow catalog/acme/files is no run; nothing was changed. Catalogs have such ids: countersign catalog show SERVER --tenant TENANT, and countersign ledger catalog/acme/files.',
   );
   expect(troubleOf(answer, 'nightly').message).toBe(
-    'Workflow nightly is no run; nothing was changed. countersign requests lists the runs that wait.',
+    'Workflow nightly is no run, or its worker is older than this client; nothing was changed. countersign requests lists the runs that wait.',
   );
 });
 
