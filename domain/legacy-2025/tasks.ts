@@ -80,15 +80,17 @@ export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): 
   return move(run, callId, ['on-task'], (state) => polled(state, said, now));
 }
 
+/** Values that are none say nothing: any writer of the namespace can send them. */
 function polled(state: OnTask, said: GoesOn, now: number): Moved {
   const { message: _, ...before } = state.task;
   const { message } = said;
-  const pollMs = said.kind === 'working' ? (said.pollMs ?? before.pollMs) : before.pollMs;
-  const least = said.kind === 'unreached' ? (said.retryAfterMs ?? 0) : 0;
+  const pollMs = said.kind === 'working' && isFiniteNumber(said.pollMs) ? said.pollMs : before.pollMs;
+  const least = said.kind === 'unreached' && isFiniteNumber(said.retryAfterMs) ? said.retryAfterMs : 0;
   const task = {
     ...before,
     polls: before.polls + 1,
-    ...defined({ pollMs, message }),
+    ...defined({ pollMs }),
+    ...(typeof message === 'string' ? { message } : {}),
   };
   return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
 }

@@ -131,6 +131,20 @@ test('a server that cannot be asked is asked again, and later where it asks for 
   expect(onTask(later).task.next).toBe(START + 90_000);
 });
 
+test.each([
+  ['an interval', { kind: 'working', pollMs: 'soon' }],
+  ['a word', { kind: 'working', message: 7 }],
+  ['a wait', { kind: 'unreached', message: 'busy', retryAfterMs: 'later' }],
+])(
+  'an answer about it with %s that is none stops no run: whoever may write to the namespace can send one',
+  (_, said) => {
+    // Sound for the test: the form of these fields is not checked before.
+    const asked = taskAsked(started(), CALL, said as unknown as PollResult & { kind: 'working' }, START).run;
+    expect(onTask(asked).task.next).toBe(START + 5_000);
+    expect(currentDetails('acting', asked)).toContain('worked on by servers as tasks');
+  },
+);
+
 test('people read it, whatever its server writes into it', () => {
   const details = currentDetails('acting', started({ message: '[x](http://evil) **bold**' }));
   expect(details).toContain('worked on by servers as tasks');
