@@ -210,11 +210,15 @@ const RULE: Shape = {
   allOf: new Each({
     ids: new Each('text'),
     groups: new Each('text'),
+    'need?': 'count',
     'not?': new Each('text'),
     'may?': new Each('text'),
     'remember?': new Each('text'),
     'escalate?': new Either({ afterSeconds: 'span', add: PEOPLE }, { afterSeconds: 'span', replace: PEOPLE }),
   }),
+  'validForSeconds?': 'span',
+  'extendableToSeconds?': 'span',
+  'remindAfterSeconds?': 'span',
 };
 const VERDICT = new Either(
   { kind: new Word('allow') },

@@ -311,6 +311,16 @@ describe('answers of activities', () => {
   test.each([
     { ...NOT_SENT, retryAfterMs: 1_234.5, held: { by: 'rate', atMostSeconds: 604_800 } },
     { ...NOT_SENT, kind: 'reopen', approvers: RULE, deadlineSeconds: 31_536_000, definition: { hash: 'h' } },
+    {
+      ...NOT_SENT,
+      kind: 'reopen',
+      approvers: {
+        allOf: [{ ids: ['ann'], groups: [], need: 2, not: ['bob'] }],
+        validForSeconds: 1,
+        extendableToSeconds: 31_536_000,
+        remindAfterSeconds: 60,
+      },
+    },
     { kind: 'input', round: 1, used: [], requests: { name: NAME, page: PAGE } },
     {
       ...LOST_GRANT,
@@ -349,6 +359,10 @@ describe('answers of activities', () => {
     ['callTool', { ...NOT_SENT, held: {} }],
     ['callTool', { ...NOT_SENT, held: { by: 'rate', atMostSeconds: -1 } }],
     ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { allOf: [{}] } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { ...RULE, validForSeconds: -1e300 } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { ...RULE, extendableToSeconds: 'long' } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { ...RULE, remindAfterSeconds: {} } }],
+    ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { allOf: [{ ids: [], groups: [], need: 'two' }] } }],
     ['callTool', { ...NOT_SENT, kind: 'reopen', deadlineSeconds: 8e12 }],
     ['callTool', { kind: 'input', round: 1, used: [], requests: { name: null } }],
     ['callTool', { ...LOST_GRANT, authorization: { reason: 'TOOL_UNAUTHORIZED', wants: 'grant' } }],
