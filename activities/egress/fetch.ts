@@ -170,10 +170,14 @@ class WatchedAgent extends Agent {
     if (onWriting === undefined) return super.dispatch(options, handler);
     // Sound: it inherits all methods of the handler, which keeps its state in the object that they are called on.
     const watched = Object.create(handler) as Dispatcher.DispatchHandler;
-    watched.onConnect = (abort) => {
-      onWriting();
-      handler.onConnect?.call(watched, abort);
-    };
+    const { onConnect } = handler;
+    // A handler of another form is not told when it is written: then it counts as written from now on (INV-X1).
+    if (onConnect === undefined) onWriting();
+    else
+      watched.onConnect = (abort) => {
+        onWriting();
+        onConnect.call(watched, abort);
+      };
     return super.dispatch(options, watched);
   }
 }

@@ -83,6 +83,9 @@ import {
  */
 const CONNECT_MS = 10_000;
 
+/** Time in ms that a call needs to be sent once more. */
+const LEAST_MS = 1_000;
+
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
@@ -206,7 +209,9 @@ async function attempt(
   if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
   priors.forget(connection);
   // Both times together are one call's, which Temporal waits for.
-  const timeoutMs = Math.max(1, call.timeoutMs - tookMs);
+  const timeoutMs = call.timeoutMs - tookMs;
+  // A call that leaves with next to no time for its answer would be one of which nobody knows what became of it.
+  if (timeoutMs < LEAST_MS) return trace;
   return await attempt(connection, { ...call, timeoutMs }, false, sending);
 }
 

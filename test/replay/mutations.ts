@@ -26,7 +26,11 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'the client of an approved call is never seen',
     noticedIn: 'agent-run.client-back',
-    change: replaced('registerHandlers', 'live.notePresence(Number(until))', 'false'),
+    change: replaced(
+      'registerHandlers',
+      'live.notePresence(seenApart(`present-${live.nextPresence()}`, until))',
+      'undefined',
+    ),
   },
   {
     name: 'a ticket does not end when the outcome of its call was delivered',
