@@ -184,10 +184,8 @@ test.each([
         token_endpoint: `${ISSUER}/token`,
         token_endpoint_auth_methods_supported: methods,
       });
-    sent.push({
-      header: new Headers(init?.headers).get('authorization'),
-      body: new URLSearchParams(String(init?.body)),
-    });
+    const request = new Request(url, init);
+    sent.push({ header: request.headers.get('authorization'), body: new URLSearchParams(await request.text()) });
     return Response.json({ error: 'invalid_grant' }, { status: 400 });
   };
   const sessions = sessionsOf({ signIn: { ...SIGN_IN, clientSecret: 's3cret' } }, ask);
