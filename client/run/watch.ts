@@ -310,6 +310,8 @@ export async function endOfRun(engine: Engine, workflowId: string, patience: End
   const { deadlineMs, signal } = patience;
   const { connection, workflow } = engine.client;
   const handle = workflow.getHandle(workflowId);
+  // Temporal's client hears a signal only when it is aborted, not that it is already.
+  signal?.throwIfAborted();
   const end = Date.now() + deadlineMs;
   const ended = async (): Promise<unknown> => await endOf(handle);
   const act = signal === undefined ? ended : () => connection.withAbortSignal(oneWait(signal), ended);

@@ -315,7 +315,7 @@ export function isLoopbackHost(host: string): boolean {
 /**
  * @param path of the port in the configuration
  * @returns the URL at which the server listens
- * @throws CountersignError `SETUP_INCOMPLETE` if the port is taken
+ * @throws CountersignError `SETUP_INCOMPLETE` if it cannot listen there
  */
 export async function listen(
   app: Server,

@@ -4,9 +4,10 @@
  * 1. Anybody may write to a namespace: what of a row cannot be read is left out, and ends no list.
  * 2. Each call has a deadline: one that is never answered would end all sweeps.
  */
+import { status as grpcStatus } from '@grpc/grpc-js';
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
-import { readable } from '../../client/engine/executions.ts';
+import { isNotFound, readable } from '../../client/engine/executions.ts';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
 import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
@@ -68,7 +69,7 @@ export async function stuckRuns(client: Client, signal: AbortSignal): Promise<nu
     const answer = await inTime(client, async () => await until(client, signal, count));
     return Number(answer.count.toString());
   } catch (error) {
-    if (isGrpcServiceError(error) && error.code === GRPC_INVALID_ARGUMENT) return undefined;
+    if (isGrpcServiceError(error) && error.code === grpcStatus.INVALID_ARGUMENT) return undefined;
     throw error;
   }
 }
@@ -90,10 +91,6 @@ async function inTime<T>({ connection }: Client, ask: () => Promise<T>): Promise
   return await connection.withDeadline(Date.now() + DEADLINE_MS, ask);
 }
 
-/** gRPC status codes (grpc/grpc statuscodes.md). */
-const GRPC_INVALID_ARGUMENT = 3;
-const GRPC_NOT_FOUND = 5;
-
 /** Reads the row of one run; undefined if there is none. */
 export async function rowOf(client: Client, runId: string): Promise<SeenRow | undefined> {
   try {
@@ -102,7 +99,7 @@ export async function rowOf(client: Client, runId: string): Promise<SeenRow | un
     const { workflowExecutionInfo } = await inTime(client, describe);
     return workflowExecutionInfo?.type?.name === RUN_WORKFLOW ? seenIn(client, workflowExecutionInfo) : undefined;
   } catch (error) {
-    if (isGrpcServiceError(error) && error.code === GRPC_NOT_FOUND) return undefined;
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }

@@ -11,13 +11,14 @@ import { codeOf, refusalOf } from '../../support/refusal.ts';
 
 const ISSUER = 'https://login.example.com';
 const SHARED = randomBytes(32).toString('base64');
+const SIGN_IN = {
+  publicUrl: 'https://countersign.example.com',
+  clientId: 'gateway',
+  keys: [{ id: 'shared', key: SHARED }],
+};
 const CONFIG: GatewayConfigInput = {
   oidc: { issuer: ISSUER, audience: 'countersign', tenant: 'acme' },
-  signIn: {
-    publicUrl: 'https://countersign.example.com',
-    clientId: 'gateway',
-    keys: [{ id: 'shared', key: SHARED }],
-  },
+  signIn: SIGN_IN,
 };
 
 const metadata = async (): Promise<Response> =>
@@ -167,6 +168,33 @@ describe('who comes back from the provider', () => {
       message: expect.stringContaining('did not let you sign in'),
     });
   });
+});
+
+test.each([
+  ['where the provider states no method', undefined, true],
+  ['where it states only that', ['private_key_jwt', 'client_secret_basic'], true],
+  ['unless it takes it in the body', ['client_secret_basic', 'client_secret_post'], false],
+])('the secret of the gateway goes by HTTP Basic %s', async (_where, methods, isBasic) => {
+  const sent: { readonly header: string | null; readonly body: URLSearchParams }[] = [];
+  const ask: AskProvider = async (url, init) => {
+    if (!url.endsWith('/token'))
+      return Response.json({
+        issuer: ISSUER,
+        authorization_endpoint: `${ISSUER}/authorize`,
+        token_endpoint: `${ISSUER}/token`,
+        token_endpoint_auth_methods_supported: methods,
+      });
+    const request = new Request(url, init);
+    sent.push({ header: request.headers.get('authorization'), body: new URLSearchParams(await request.text()) });
+    return Response.json({ error: 'invalid_grant' }, { status: 400 });
+  };
+  const sessions = sessionsOf({ signIn: { ...SIGN_IN, clientSecret: 's3cret' } }, ask);
+  const { location, cookie } = await sessions.begin('/');
+  const query = new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: 'c' });
+  expect(await codeOf(sessions.finish(query, cookie.value))).toBe('SIGN_IN_REQUIRED');
+  const basic = `Basic ${Buffer.from('gateway:s3cret').toString('base64')}`;
+  expect(sent.map(({ header }) => header)).toEqual([isBasic ? basic : null]);
+  expect(sent[0]?.body.get('client_secret')).toBe(isBasic ? null : 's3cret');
 });
 
 test.each([

@@ -87,6 +87,17 @@ test('a Temporal that has just answered is not asked whether it is there, and ma
   expect(describe.told.times).toBe(2);
 });
 
+test('who has given up before it began does not wait, also where Temporal has just answered', async () => {
+  const result = oneAfterTheOther<unknown>(completed);
+  const run = runOf(result.ask);
+  await run.result({ deadlineMs: 10_000 });
+  for (const deadlineMs of [10_000, 60_000])
+    await expect(run.result({ deadlineMs, signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: 'RESULT_UNCERTAIN',
+    });
+  expect(result.told.times).toBe(1);
+});
+
 test('a connection that was closed on this side ends it', async () => {
   const describe = oneAfterTheOther<unknown>(running, CANCELLED);
   const ended = runOf(oneAfterTheOther(CANCELLED).ask, describe.ask).result();
