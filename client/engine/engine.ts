@@ -54,7 +54,7 @@ export class Engine {
 
   /** True if Temporal has answered within the time that a call has. */
   get isAnswering(): boolean {
-    return Date.now() - this.#answeredAt < this.deadlineMs;
+    return performance.now() - this.#answeredAt < this.deadlineMs;
   }
 
   get namespace(): string {
@@ -169,7 +169,7 @@ export class Engine {
   async call<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     try {
       const answer = await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
-      this.#answeredAt = Date.now();
+      this.#answeredAt = performance.now();
       return answer;
     } catch (error) {
       throw troubleOf(error, about);

@@ -207,7 +207,8 @@ export class Sessions {
 /** OpenID Connect Discovery §3: a provider that states no method takes `client_secret_basic`. */
 function authenticationOf(provider: oauth.AuthorizationServer, secret: string | undefined): oauth.ClientAuth {
   if (secret === undefined) return oauth.None();
-  const methods = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  const stated: unknown = provider.token_endpoint_auth_methods_supported;
+  const methods: readonly unknown[] = Array.isArray(stated) ? stated : ['client_secret_basic'];
   return methods.includes('client_secret_post') ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
 }
 
