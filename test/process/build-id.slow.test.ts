@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** All that the bundle is made of. */
-const PARTS = ['contracts', 'domain', 'workflows', 'workers', 'package.json'];
+const PARTS = ['contracts', 'domain', 'workflows', 'activities', 'workers', 'package.json'];
 const TSX = createRequire(import.meta.url).resolve('tsx');
 /** Makes it, makes it and leaves it beside the code as `npm run build` does, or takes what lies there. */
 const MADE = `const { bundleWorkflows } = await import(process.argv[1] + '/workers/bundle.ts');
