@@ -174,7 +174,7 @@ async function attempt(
 ): Promise<CallEnding | Trace> {
   const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
-  // What the server has left open of earlier answers ends here, or there were more of it with each call.
+  // Streams that the server has left open end here. Else each call would leave one more.
   if (call.repeatable !== true || taken?.wire.isBusy() === true) await taken?.wire.reconnect();
   let session: Session;
   try {

@@ -54,7 +54,7 @@ export interface Execution {
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
 
-/** What a process has read by one client, for all that read by it. */
+/** One memory for each client, which all readers of the process share. */
 const ofClients = new WeakMap<Client, Histories>();
 
 export function historiesBy(client: Client): Histories {

@@ -244,7 +244,7 @@ interface ReadParts {
   readonly baseDirectory: string;
   /** Name of the file, for messages. */
   readonly what: string;
-  /** What stands in the file, unchecked. */
+  /** The content of the file, unchecked. */
   readonly value: unknown;
 }
 

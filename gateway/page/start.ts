@@ -29,7 +29,7 @@ export function registerStartPage(app: FastifyInstance, options: PageOptions): v
     } catch (error) {
       const told = codedOf(error);
       void reply.code(told.traits.httpStatus);
-      // What was typed is kept. The key is not: under it, another run was started by this form, or none can be.
+      // The form keeps what was typed, and gets a new key: the old one belongs to another run, or can start none.
       const isUsed = told.code === 'RUN_ID_CONFLICT' || told.facts.path === 'key';
       if (isUsed) form.delete('key');
       return startPage(source.agents, viewer, Object.fromEntries(form), told);

@@ -64,7 +64,7 @@ export function answering<T extends z.ZodType, Status extends number>(status: St
 
 type None = z.ZodType<undefined>;
 
-/** What a route takes, and what it answers with 200. */
+/** Shapes that a route takes, and the one that it answers with 200. */
 interface Described<Path, Query, Body, Answer> {
   readonly operationId: string;
   readonly summary: string;

@@ -155,7 +155,7 @@ test.each([
 // The word of a gateway that the client of a call is back is a signal, too. Where it was unread, the call stayed.
 
 const BACK = 'agent-run.client-back';
-/** Of that recording: the signal, the start of the task that takes it, and the end of that task. */
+/** Event ids: the signal, the start of the task that takes it, and the end of that task. */
 const [PRESENT, TAKEN, LET_GO] = [8, 10, 11];
 
 /** The recording up to this event, in which the word is sealed. */

@@ -79,7 +79,7 @@ let isUnhooked = false;
 function unhookReplays(): void {
   if (isUnhooked) return;
   isUnhooked = true;
-  // What another replay of this process has installed.
+  // Another replay of this process may have installed them.
   if (globalHandlers.installed) globalHandlers.uninstall();
   Object.assign(globalHandlers, { setPromiseHook: () => undefined, promiseHookInstalled: false });
   const create = ReusableVMWorkflowCreator.create.bind(ReusableVMWorkflowCreator);

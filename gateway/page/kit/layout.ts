@@ -83,7 +83,7 @@ export function refusalView(error: CountersignError, next?: string): Html {
   return trouble(heading, detailOf(error), error.code, then);
 }
 
-/** What is wrong with a field, beside it; `wrongField` has the attributes that lead there. */
+/** Shows beside a field what is wrong with it; `wrongField` has the attributes that lead there. */
 export function problemView(id: string, reason: string | undefined): Shown {
   return reason !== undefined && markup`<p class="problem" id="${id}.problem">${foreign(reason)}</p>`;
 }
