@@ -12,6 +12,7 @@ import { openSession } from '../../activities/mcp/session.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
+import { until } from '../support/until.ts';
 import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
 
 const OPENED = ['initialize', 'notifications/initialized'];
@@ -262,11 +263,9 @@ describe('connections (docs/adr/0092)', () => {
     });
     for (let left = 5; left > 0; left -= 1) {
       expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
-      await pause(20);
-      expect(server.waiting()).toBe(1);
+      await until(() => server.waiting() === 1, { what: 'one open stream' });
     }
-    await pause(1_100);
-    expect(server.waiting()).toBe(0);
+    await until(() => server.waiting() === 0, { what: 'the end of the last stream' });
     expect(server.seen.filter(isEnd)).toHaveLength(0);
     expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
     expect(new Set(sessionsOfCalls()).size).toBe(1);
