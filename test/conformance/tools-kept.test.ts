@@ -261,9 +261,10 @@ describe('connections (docs/adr/0092)', () => {
         stream(`data: ${answerWith({ content: [] })}\n\n`);
       },
     });
+    const hasOneStream = (): boolean => server.waiting() === 1;
     for (let left = 5; left > 0; left -= 1) {
       expect(await call(of('run-1'), { repeatable: true })).toMatchObject({ kind: 'executed' });
-      await until(() => server.waiting() === 1, { what: 'one open stream' });
+      await until(hasOneStream, { what: 'one open stream' });
     }
     await until(() => server.waiting() === 0, { what: 'the end of the last stream' });
     expect(server.seen.filter(isEnd)).toHaveLength(0);
