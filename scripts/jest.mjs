@@ -6,10 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';
 
-/** ES modules in jest need Node's vm modules, whose warning would come once per worker. */
+/**
+ * ES modules in jest need Node's vm modules, whose warning would come once per worker. Its processes keep hundreds of
+ * megabytes of modules: each collects its garbage less often and on its own thread, since all together have two cores.
+ */
 export const JEST = [
   '--experimental-vm-modules',
   '--disable-warning=ExperimentalWarning',
+  '--max-semi-space-size=32',
+  '--single-threaded-gc',
   'node_modules/jest/bin/jest.js',
 ];
 
