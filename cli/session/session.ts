@@ -138,7 +138,7 @@ async function load(
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
-    isSigned: isSigned(file?.value),
+    isSigned: mayBeSigned(file?.value, env, what),
     policy,
     ...defined({ path: file?.path, deployment: deploymentIn(file?.value) }),
     channels: channelsIn(file?.value),
@@ -151,9 +151,22 @@ function deploymentIn(value: unknown): string | undefined {
   return typeof name === 'string' && !name.includes('${') ? name : undefined;
 }
 
-/** True in trust mode `signed`; the keys themselves are for workers. */
-export function isSigned(value: unknown): boolean {
-  return foundAt(value, 'trust', 'mode') === 'signed';
+/**
+ * True in trust mode `signed`; the keys themselves are for workers.
+ * @throws CountersignError `CONFIG_INVALID` if a variable says the mode that is not set here
+ */
+export function isSigned(value: unknown, env: Environment, what: string): boolean {
+  return substitute(foundAt(value, 'trust', 'mode'), env, what, ['trust', 'mode']) === 'signed';
+}
+
+/** Takes a mode that is not known here for the stricter one: most commands need none of the workers' variables. */
+function mayBeSigned(value: unknown, env: Environment, what: string): boolean {
+  try {
+    return isSigned(value, env, what);
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    return true;
+  }
 }
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */
