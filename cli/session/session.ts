@@ -140,15 +140,15 @@ async function load(
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
     isSigned: mayBeSigned(file?.value, env, what),
     policy,
-    ...defined({ path: file?.path, deployment: deploymentIn(file?.value) }),
+    ...defined({ path: file?.path, deployment: deploymentIn(file?.value, env, what) }),
     channels: channelsIn(file?.value),
   };
 }
 
-/** The name as it stands: one that comes from a variable of the workers is not known here. */
-function deploymentIn(value: unknown): string | undefined {
-  const name = foundAt(value, 'worker', 'deployment', 'name');
-  return typeof name === 'string' && !name.includes('${') ? name : undefined;
+/** Undefined also if a variable of the workers says it that is not set here. */
+function deploymentIn(value: unknown, env: Environment, what: string): string | undefined {
+  const name = knownHere(() => substitute(foundAt(value, 'worker', 'deployment', 'name'), env, what));
+  return typeof name === 'string' ? name : undefined;
 }
 
 /**
@@ -159,13 +159,18 @@ export function isSigned(value: unknown, env: Environment, what: string): boolea
   return substitute(foundAt(value, 'trust', 'mode'), env, what, ['trust', 'mode']) === 'signed';
 }
 
-/** Takes a mode that is not known here for the stricter one: most commands need none of the workers' variables. */
+/** Takes a mode that is not known here for the stricter one. */
 function mayBeSigned(value: unknown, env: Environment, what: string): boolean {
+  return knownHere(() => isSigned(value, env, what)) ?? true;
+}
+
+/** Returns undefined if a variable is not set here: most commands need none of the workers'. */
+function knownHere<T>(read: () => T): T | undefined {
   try {
-    return isSigned(value, env, what);
+    return read();
   } catch (error) {
     if (!(error instanceof CountersignError)) throw error;
-    return true;
+    return undefined;
   }
 }
 
