@@ -49,7 +49,7 @@ export interface Vault {
   list(onUnread?: OnUnread): Promise<readonly ListedEntry[]>;
 }
 
-export type OnUnread = (fault: CountersignError) => void;
+type OnUnread = (fault: CountersignError) => void;
 
 /** @throws what `read` throws, unless it is about this entry alone and somebody hears of it */
 export async function unlessUnread<T>(
