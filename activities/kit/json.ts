@@ -31,6 +31,19 @@ export function holdsEndlessNumber(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsEndlessNumber);
 }
 
+/** Said of a value in which `holdsRoundedNumber`. */
+export const ROUNDED_NUMBER =
+  'a whole number beyond 9007199254740992, which may have been rounded; what the tool says in text is exact';
+
+/**
+ * True if a number may be another one than was written: it is beyond those that are read exactly, such as ids of 64 bits.
+ * @param value nests no deeper than `MAX_NESTING`
+ */
+export function holdsRoundedNumber(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsRoundedNumber);
+}
+
 /** Reads an own field only: a server or a tool may be called `constructor`. */
 export function ownValue<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;

@@ -23,7 +23,15 @@ import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
-import { ENDLESS_NUMBER, holdsEndlessNumber, jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import {
+  ENDLESS_NUMBER,
+  holdsEndlessNumber,
+  holdsRoundedNumber,
+  jsonOf,
+  MAX_NESTING,
+  nestsTooDeeply,
+  ROUNDED_NUMBER,
+} from '../kit/json.ts';
 import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
@@ -182,6 +190,8 @@ async function mapped(
   if (tooDeep) warn(`the structured result nests deeper than ${MAX_NESTING} levels and was dropped`);
   const isEndless = !tooDeep && holdsEndlessNumber(raw['structuredContent']);
   if (isEndless) warn(`the structured result holds ${ENDLESS_NUMBER}, which is null here`);
+  // The SDK has parsed the answer, and nobody has its text any more.
+  if (!tooDeep && holdsRoundedNumber(raw['structuredContent'])) warn(`the structured result holds ${ROUNDED_NUMBER}`);
   // History would have null. Whoever reads the result before, as a stretch does, could not hash it: the call, which has
   // run, would be made again.
   const given = tooDeep ? undefined : isEndless ? jsonOf(raw['structuredContent']) : raw['structuredContent'];

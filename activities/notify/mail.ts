@@ -50,6 +50,7 @@ export function createMailChannel(
   const unanswered = new Map<string, boolean>();
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
+    putOff: ({ id, repeated }) => remember(unanswered, id, unanswered.get(id) ?? repeated),
     send: async (message) => {
       const { to, isForNobody } = recipientsOf(message, channel, compared);
       if (isForNobody) return {};

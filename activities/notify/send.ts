@@ -8,6 +8,8 @@
  *    tell is handed over (`digest.ts`).
  * 4. A message that can be answered binds what the run asks when it is sent. What has changed meanwhile cannot be
  *    answered by it, and a run that cannot be read costs the buttons, never the message.
+ * 5. A channel that does not answer holds a few tries at a time. All activities of a worker share its places: messages
+ *    that wait in many of them would hold up the steps of runs.
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { NotifyConfig } from '../../contracts/schemas/channels.ts';
@@ -38,6 +40,29 @@ export type TellMessage = (told: {
 
 /** Reads the requests of a run. */
 type ReadRequests = (workflowId: string) => Promise<readonly ApprovalRequest[]>;
+
+/** Tries of one channel at a time, of the hundred activities or fewer that a worker does at once. */
+const MOST_AT_ONCE = 8;
+
+/** Beyond so many tries under way the channel fails at once, and the message is tried again later. */
+export function withFewAtOnce(name: string, channel: MessageChannel): MessageChannel {
+  let underWay = 0;
+  return {
+    ...defined({ hasButtons: channel.hasButtons }),
+    send: async (message) => {
+      if (underWay >= MOST_AT_ONCE) {
+        channel.putOff?.(message);
+        throw undelivered(name, `has ${MOST_AT_ONCE} other messages under way at this worker`);
+      }
+      underWay += 1;
+      try {
+        return await channel.send(message);
+      } finally {
+        underWay -= 1;
+      }
+    },
+  };
+}
 
 /** What every message needs, of one run or of several. */
 export interface SendParts {

@@ -15,8 +15,10 @@ import {
   processDiscoveryResponse,
   processGenericTokenEndpointResponse,
   processRevocationResponse,
+  ResponseBodyError,
   revocationRequest,
   type TokenEndpointResponse,
+  WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { type GuardedFetch, isSecureTransport } from '../egress/fetch.ts';
@@ -69,6 +71,8 @@ export interface TokenAnswer {
 export class ConfiguredClient {
   readonly #client: OAuthClient;
   readonly #source: TokenSource;
+  /** True once the server knows this client by a secret in the body, and not by HTTP Basic. */
+  #posts = false;
 
   constructor(client: OAuthClient, source: TokenSource) {
     this.#client = client;
@@ -89,9 +93,9 @@ export class ConfiguredClient {
         exchange,
       );
       const key = await keyFor?.(algorithms);
-      const answer = await this.#asked(ask, key, shown).catch(async (error: unknown) => {
+      const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
-        return await this.#asked(ask, key, shown);
+        return await this.#asClient(ask, key, shown);
       });
       return { answer, secrets: [...shown, ...(key?.secrets() ?? [])], key };
     } catch (error) {
@@ -101,14 +105,36 @@ export class ConfiguredClient {
     }
   }
 
+  /**
+   * A server may state several ways in which it takes a secret, and take one of them from this client, for which it was
+   * registered. One that does not know the client has acted on nothing: the request is sent once more in the other way.
+   */
+  async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
+    const { server, exchange } = ask;
+    const posts = this.#posts;
+    try {
+      return await this.#asked(ask, key, shown, posts);
+    } catch (error) {
+      if (this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
+      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+      if (!takesBoth(metadata.token_endpoint_auth_methods_supported)) throw error;
+    }
+    const answer = await this.#asked(ask, key, shown, !posts);
+    this.#posts = !posts;
+    const way = posts ? 'client_secret_basic' : 'client_secret_post';
+    this.#source.warn('an authorization server takes the secret of its client in one way alone', { server, way });
+    return answer;
+  }
+
   /** @param shown gets all that is sent as a secret, each time anew: a client's assertion is used once */
   async #asked(
     { server, grantType, parameters, exchange }: TokenAsk,
     key: ProofKey | undefined,
     shown: string[],
+    posts: boolean,
   ): Promise<TokenEndpointResponse> {
     const { issuer, clientId } = this.#client;
-    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
+    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange, posts);
     shown.push(...secrets);
     const client = { client_id: clientId };
     const form = new URLSearchParams(parameters);
@@ -125,7 +151,7 @@ export class ConfiguredClient {
     try {
       const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
       if (endpoint === undefined) return false;
-      const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
+      const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
       const additionalParameters = { token_type_hint: hint };
       const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
       await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
@@ -152,11 +178,15 @@ export class ConfiguredClient {
     server: string,
     endpoint: 'token_endpoint' | 'revocation_endpoint',
     exchange: Exchange,
+    posts: boolean,
   ): Promise<Authentication & { readonly metadata: AuthorizationServer }> {
     const { servers, signingKeys, now } = this.#source;
     const metadata = await servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
-    return { ...(await authenticate(this.#client, { metadata, keys: signingKeys, server, now: now() })), metadata };
+    return {
+      ...(await authenticate(this.#client, { metadata, keys: signingKeys, server, now: now(), posts })),
+      metadata,
+    };
   }
 
   #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
@@ -184,13 +214,15 @@ interface Authenticating {
   readonly server: string;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** Where a server takes a secret in both ways, it goes into the body. */
+  readonly posts: boolean;
 }
 
 async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
   const { clientId, clientSecret, clientKey } = client;
-  const { metadata, keys, server, now } = context;
+  const { metadata, keys, server, now, posts } = context;
   if (clientSecret !== undefined) {
-    const auth = authenticationFor(metadata, clientSecret, server);
+    const auth = authenticationFor(metadata, clientSecret, server, posts);
     return { auth, secrets: secretsOfClient(clientId, clientSecret) };
   }
   // Sound: the schema requires one of the two.
@@ -212,12 +244,31 @@ async function authenticate(client: OAuthClient, context: Authenticating): Promi
 }
 
 /** RFC 8414 §2: a server that states nothing supports `client_secret_basic`. */
-function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
+function authenticationFor(
+  metadata: AuthorizationServer,
+  clientSecret: string,
+  server: string,
+  posts: boolean,
+): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  if (posts && takesBoth(methods)) return ClientSecretPost(clientSecret);
   if (methods.includes('client_secret_basic')) return clientSecretBasic(clientSecret);
   if (methods.includes('client_secret_post')) return ClientSecretPost(clientSecret);
   const message = `No token for ${server}: its authorization server takes no client secret (client_secret_basic or client_secret_post).`;
   throw tokenError('TOKEN_REFUSED', message, { server });
+}
+
+/** @param methods as the server states them: they may be of any form */
+function takesBoth(methods: unknown): boolean {
+  return (
+    Array.isArray(methods) && ['client_secret_basic', 'client_secret_post'].every((each) => methods.includes(each))
+  );
+}
+
+/** True if the server does not take the client for the one it names (RFC 6749 §5.2). */
+function isClientRefusal(error: unknown): boolean {
+  if (error instanceof WWWAuthenticateChallengeError) return error.status === 401;
+  return error instanceof ResponseBodyError && error.error === 'invalid_client';
 }
 
 /**

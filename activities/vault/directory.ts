@@ -22,7 +22,7 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { replace, writeNew } from '../kit/durable-file.ts';
-import { type HeldEntry, type ListedEntry, plain, type Vault, type VaultVersion } from './port.ts';
+import { type HeldEntry, type ListedEntry, plain, unlessUnread, type Vault, type VaultVersion } from './port.ts';
 
 export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
@@ -56,13 +56,13 @@ export function createVaultDirectory(root: string, keys: readonly CodecKey[]): V
       await available(async () => await replaced(root, envelopes, { ref, entry }, expected)),
     remove: async (ref, expected) =>
       await available(async () => (await replaced(root, envelopes, { ref }, expected)) !== undefined),
-    list: async () =>
+    list: async (onUnread) =>
       await available(async () => {
         await assertRoot(root, VAULT_ROOT);
         const folders = (await readdir(root)).filter((name) => VAULT_ROOT.content.test(name));
         const listed: ListedEntry[] = [];
         for (const folder of folders) {
-          const newest = await newestOf(root, folder, envelopes);
+          const newest = await unlessUnread(onUnread, async () => await newestOf(root, folder, envelopes));
           if (newest?.found === undefined) continue;
           const { ref, keyId, entry } = newest.found;
           const { secret, ...rest } = entry;

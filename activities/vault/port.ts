@@ -10,7 +10,7 @@
  *    `CONFIG_INVALID`.
  */
 import { createHash } from 'node:crypto';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { ownValue } from '../kit/json.ts';
 
@@ -41,9 +41,33 @@ export interface Vault {
   write(ref: string, entry: VaultEntry, expected: VaultVersion | undefined): Promise<VaultVersion | undefined>;
   /** @returns false if another writer was first */
   remove(ref: string, expected: VaultVersion): Promise<boolean>;
-  /** Returns the entries in order of their references. */
-  list(): Promise<readonly ListedEntry[]>;
+  /**
+   * Returns the entries in order of their references.
+   * @param onUnread hears of each entry that cannot be read, and the others are listed; without it, the first one fails
+   *   the list
+   */
+  list(onUnread?: OnUnread): Promise<readonly ListedEntry[]>;
 }
+
+type OnUnread = (fault: CountersignError) => void;
+
+/** @throws what `read` throws, unless it is about this entry alone and somebody hears of it */
+export async function unlessUnread<T>(
+  onUnread: OnUnread | undefined,
+  read: () => T | Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (onUnread === undefined || !(error instanceof CountersignError) || !OF_ONE_ENTRY.includes(error.code))
+      throw error;
+    onUnread(error);
+    return undefined;
+  }
+}
+
+/** An entry may be encrypted with a key that the configuration does not hold. */
+const OF_ONE_ENTRY: readonly ErrorCode[] = ['VAULT_CORRUPT', 'CONFIG_INVALID'];
 
 /**
  * Reads entries from environment variables, one each, as JSON of `VaultEntry`. The vault is read-only: a secret that its
@@ -73,15 +97,16 @@ export function createVaultEnvironment(
     read: async (ref) => held(ref),
     write: async (ref) => await readOnly(ref),
     remove: async (ref) => await readOnly(ref),
-    list: async () =>
-      Object.keys(variables)
-        .toSorted()
-        .flatMap((ref) => {
-          const found = held(ref);
-          if (found === undefined) return [];
-          const { secret, ...rest } = found.entry;
-          return [{ ref, kind: secret.kind, version: found.version, ...rest }];
-        }),
+    list: async (onUnread) => {
+      const listed: ListedEntry[] = [];
+      for (const ref of Object.keys(variables).toSorted()) {
+        const found = await unlessUnread(onUnread, () => held(ref));
+        if (found === undefined) continue;
+        const { secret, ...rest } = found.entry;
+        listed.push({ ref, kind: secret.kind, version: found.version, ...rest });
+      }
+      return listed;
+    },
   };
 }
 

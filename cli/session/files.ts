@@ -60,7 +60,7 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
   }
   visit(document, {
     Scalar: (_key, { value, source = '', range }) => {
-      if (typeof value !== 'number' || (Number.isFinite(value) && changedNumber(source) === undefined)) return;
+      if (typeof value !== 'number' || isAsWritten(source, value)) return;
       const { line, col } = lines.linePos(range?.[0] ?? 0);
       const reason = `${shown} holds a number that cannot be kept as it is written: line ${line}, column ${col}. Where it is an id, put it in quotes`;
       throw notReadable(kind, reason);
@@ -75,6 +75,12 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
       ? error
       : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
   }
+}
+
+/** YAML has numbers in hexadecimal and octal digits, too (YAML 1.2.2 §10.3.2). */
+function isAsWritten(source: string, value: number): boolean {
+  if (!Number.isFinite(value)) return false;
+  return /^0[xo]/.test(source) ? BigInt(source) === BigInt(value) : changedNumber(source) === undefined;
 }
 
 function notReadable({ code, what }: InputKind, reason: string): CountersignError {

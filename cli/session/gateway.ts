@@ -40,8 +40,8 @@ export async function loadGatewaySettings(
   terminal: Pick<Terminal, 'env' | 'directory'>,
   { config: path }: GlobalOptions,
 ): Promise<GatewaySettings> {
-  const { config, value, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
-  return await gatewayParts(config, isSigned(value) ? 'signed' : 'temporal', baseDirectory);
+  const { config, value, what, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
+  return await gatewayParts(config, isSigned(value, terminal.env, what) ? 'signed' : 'temporal', baseDirectory);
 }
 
 /** @param baseDirectory the folder to which paths of the configuration are relative */

@@ -138,22 +138,40 @@ async function load(
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
-    isSigned: isSigned(file?.value),
+    isSigned: mayBeSigned(file?.value, env, what),
     policy,
-    ...defined({ path: file?.path, deployment: deploymentIn(file?.value) }),
+    ...defined({ path: file?.path, deployment: deploymentIn(file?.value, env, what) }),
     channels: channelsIn(file?.value),
   };
 }
 
-/** The name as it stands: one that comes from a variable of the workers is not known here. */
-function deploymentIn(value: unknown): string | undefined {
-  const name = foundAt(value, 'worker', 'deployment', 'name');
-  return typeof name === 'string' && !name.includes('${') ? name : undefined;
+/** Undefined also if a variable of the workers says it that is not set here. */
+function deploymentIn(value: unknown, env: Environment, what: string): string | undefined {
+  const name = knownHere(() => substitute(foundAt(value, 'worker', 'deployment', 'name'), env, what));
+  return typeof name === 'string' ? name : undefined;
 }
 
-/** True in trust mode `signed`; the keys themselves are for workers. */
-export function isSigned(value: unknown): boolean {
-  return foundAt(value, 'trust', 'mode') === 'signed';
+/**
+ * True in trust mode `signed`; the keys themselves are for workers.
+ * @throws CountersignError `CONFIG_INVALID` if a variable says the mode that is not set here
+ */
+export function isSigned(value: unknown, env: Environment, what: string): boolean {
+  return substitute(foundAt(value, 'trust', 'mode'), env, what, ['trust', 'mode']) === 'signed';
+}
+
+/** Takes a mode that is not known here for the stricter one. */
+function mayBeSigned(value: unknown, env: Environment, what: string): boolean {
+  return knownHere(() => isSigned(value, env, what)) ?? true;
+}
+
+/** Returns undefined if a variable is not set here: most commands need none of the workers'. */
+function knownHere<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    return undefined;
+  }
 }
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */

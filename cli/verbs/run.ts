@@ -61,7 +61,7 @@ export const WATCH = verb({
   name: 'watch',
   summary: 'follow the events of a run as they happen',
   description:
-    'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
+    'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line. Interrupted before, it ends with exit code 6',
   args: { run: option.RUN },
   options: { from: option.parsed(option.wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
   examples: ['watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'],
@@ -73,14 +73,17 @@ export const WATCH = verb({
       onTasks: (tasks: readonly RunningTask[]) => tasks.map(taskText).forEach(working),
       onProgress: (calls: readonly CallProgress[]) => calls.map(progressText).forEach(working),
     };
+    const interrupted = terminal.interrupted();
     let next = from;
+    let hasEnded = false;
     const tell = (entry: LedgerEntry): void => {
       print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, json === true);
       next = entry.seq + 1;
+      hasEnded = entry.fact.kind === 'run.ended';
     };
     const heard = {
       cursor: from,
-      signal: terminal.interrupted(),
+      signal: interrupted,
       ...defined({ deadlineMs: msOf(deadline) }),
       onPause: pauseTeller(terminal, options),
       onRetry: retryTeller(terminal, options),
@@ -90,12 +93,21 @@ export const WATCH = verb({
       const { stuck } = await toldOrRead(opened, args.run, async () => {
         for await (const entry of opened.countersign.run(args.run).watch(heard)) tell(entry);
       });
-      if (stuck === undefined) return undefined;
+      if (stuck === undefined) {
+        // A script that goes on after a watch goes on after the run.
+        if (interrupted.aborted && !hasEnded) throw leftWatch(args.run, next);
+        return undefined;
+      }
       for (const entry of await ledgerOfStuck(opened, stuck, next)) tell(entry);
       throw stuckError(stuck, next);
     });
   },
 });
+
+function leftWatch(runId: string, cursor: number): CountersignError {
+  const message = `The watch of run ${runId} was interrupted before the run ended; nothing was changed. Watch it again from entry ${cursor} on: countersign watch ${lastWord(runId)} --from ${cursor}`;
+  return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor });
+}
 
 export const RESULT = verb({
   name: 'result',

@@ -22,19 +22,40 @@ const LIST = verb({
   examples: ['vault list', 'vault list --json'],
   run: async ({ options, terminal }) => {
     const { vault } = await openVaultSettings(terminal, options);
-    const listed = await vault.list();
+    const unread: CountersignError[] = [];
+    const listed = await vault.list((fault) => unread.push(fault));
     const now = Date.now();
     const entries = listed.map((entry) => ({ ...entry, state: stateOf(entry, now) }));
     const head = ['REF', 'KIND', 'STATE', 'SERVER', 'TENANT', 'INITIATORS', 'KEY'];
     const rows = entries.map(({ ref, kind, state, bound: { server, tenant, initiators }, keyId = '' }) =>
       [ref, kind, state, server, tenant].concat(initiators.join(' '), keyId),
     );
+    const none = unread.length === 0 ? 'The vault is empty.' : 'No entry of the vault can be read.';
     return {
-      json: { entries },
-      text: (paint) => (entries.length === 0 ? 'The vault is empty.' : table(paint, [head, ...rows])),
+      json: { entries, ...unreadJson(unread) },
+      text: (paint) => (entries.length === 0 ? none : table(paint, [head, ...rows])),
+      fault: unreadFault(unread),
     };
   },
 });
+
+/** Entries that an error names. */
+const MOST_NAMED = 20;
+
+function unreadJson(unread: readonly CountersignError[]): { unread?: readonly { code: string; message: string }[] } {
+  return unread.length === 0 ? {} : { unread: unread.map(({ code, message }) => ({ code, message })) };
+}
+
+/** Ends a command that has done what it could with the other entries. */
+function unreadFault(unread: readonly CountersignError[]): CountersignError | undefined {
+  const [first] = unread;
+  if (first === undefined || unread.length === 1) return first;
+  // Many entries may miss one key.
+  const messages = [...new Set(unread.map(({ message }) => message))];
+  const more = messages.length > MOST_NAMED ? [`and ${messages.length - MOST_NAMED} more`] : [];
+  const all = [`${unread.length} entries of the vault cannot be read.`, ...messages.slice(0, MOST_NAMED), ...more];
+  return new CountersignError(first.code, all.join('\n'), first.facts);
+}
 
 /** State of an entry; `lost` means that it was used and that the token it was exchanged for was not stored. */
 function stateOf(
@@ -144,11 +165,17 @@ const REKEY = verb({
     const { vault, keyId } = await openVaultSettings(terminal, options);
     if (keyId === undefined)
       throw new CountersignError('VAULT_READ_ONLY', 'The vault of the configuration encrypts nothing itself.');
-    const rekeyed = (await vault.list()).filter((entry) => entry.keyId !== keyId).map(({ ref }) => ref);
-    for (const ref of rekeyed) await rewrite(vault, ref);
+    const unread: CountersignError[] = [];
+    const listed = await vault.list((fault) => unread.push(fault));
+    const rekeyed: string[] = [];
+    for (const { ref } of listed.filter((entry) => entry.keyId !== keyId)) {
+      await rewrite(vault, ref);
+      rekeyed.push(ref);
+    }
     return {
-      json: { keyId, rekeyed },
+      json: { keyId, rekeyed, ...unreadJson(unread) },
       text: (paint) => `${paint('green', 'rekeyed')}  ${rekeyed.length} entries are now encrypted with ${keyId}`,
+      fault: unreadFault(unread),
     };
   },
 });

@@ -10,8 +10,11 @@
  *    What others have open in the namespace is not looked at for that.
  * 5. A build without a worker is not well, whatever its runs do: they do nothing.
  * 6. A watch that was interrupted says so: it has not shown that the build does well.
+ * 7. What ended before it is told apart by Temporal's own times. The clock here may be ahead of Temporal's, and would
+ *    hide what fails.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
@@ -68,10 +71,11 @@ export async function watch(
   { forMs = FOR_MS, maxFailed = MAX_FAILED, tell, signal }: WatchOptions = {},
 ): Promise<Watched> {
   buildOf(await readDeployment(engine, deployment), build);
+  const since = await sinceNow(engine, deployment, build);
   const began = Date.now();
   const end = began + forMs;
   for (;;) {
-    const seen = await look(engine, { deployment, build, began, forMs, maxFailed }).catch((error: unknown) => {
+    const seen = await look(engine, { deployment, build, since, began, forMs, maxFailed }).catch((error: unknown) => {
       if (isAway(error) && Date.now() < end && signal?.aborted !== true) return undefined;
       throw error;
     });
@@ -90,16 +94,17 @@ function isAway(error: unknown): boolean {
 interface Looking {
   readonly deployment: string;
   readonly build: string;
+  /** Finds what has ended since the watch began. */
+  readonly since: string;
   readonly began: number;
   readonly forMs: number;
   readonly maxFailed: number;
 }
 
-async function look(engine: Engine, { deployment, build, began, forMs, maxFailed }: Looking): Promise<Watched> {
+async function look(engine: Engine, { deployment, build, since, began, forMs, maxFailed }: Looking): Promise<Watched> {
   const stuck = await stuckOn(engine, deployment, build);
   const unserved = await unservedQueue(engine, deployment, build, build);
   const count = async (also: string) => await counted(engine, `${versionIs(deployment, build)} AND ${also}`);
-  const since = `CloseTime >= '${new Date(began).toISOString()}'`;
   // A digest fails with its channel, which is no fault of a build.
   const failed = await count(
     `${since} AND ExecutionStatus IN ('Failed', 'TimedOut') AND WorkflowType != '${DIGEST_WORKFLOW}'`,
@@ -116,6 +121,25 @@ async function look(engine: Engine, { deployment, build, began, forMs, maxFailed
     watchedMs: Date.now() - began,
     forMs,
   };
+}
+
+/** Returns what finds those that end after the last one that has ended with the build. */
+async function sinceNow(engine: Engine, deployment: string, build: string): Promise<string> {
+  const { client, namespace } = engine;
+  const hasEnded = `ExecutionStatus != 'Running'`;
+  const query = `${hasEnded} AND ${versionIs(deployment, build)}`;
+  // Temporal lists first what ended last.
+  const { executions } = await engine.call('', () =>
+    client.connection.workflowService.listWorkflowExecutions({ namespace, query, pageSize: 1 }),
+  );
+  const last = executions[0]?.closeTime;
+  return last === undefined || last === null ? hasEnded : `CloseTime > '${instantOf(last)}'`;
+}
+
+/** Keeps all digits: one that is cut is before the time itself. */
+function instantOf(time: Parameters<typeof tsToMs>[0] & object): string {
+  const second = new Date(Number((time.seconds ?? 0).toString()) * 1_000).toISOString().slice(0, -'.000Z'.length);
+  return `${second}.${String(time.nanos ?? 0).padStart(9, '0')}Z`;
 }
 
 async function stuckOn(engine: Engine, deployment: string, build: string): Promise<Watched['stuck']> {

@@ -28,6 +28,38 @@ export function changedNumberText(number: string): string {
   return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
 }
 
+/**
+ * Returns the name of the first member that stands twice in its object, as it is written. A value has one of the two, and
+ * whoever else reads the text may take the other.
+ * @param text JSON
+ */
+export function repeatedMember(text: string): string | undefined {
+  /** Names in each object that is open. */
+  const open: Set<string>[] = [];
+  const token = /["{}:]/g;
+  let last = '""';
+  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
+    const [mark] = found;
+    if (mark === '"') {
+      token.lastIndex = endOfString(text, token.lastIndex);
+      last = text.slice(found.index, token.lastIndex);
+    } else if (mark === '{') open.push(new Set());
+    else if (mark === '}') open.pop();
+    else {
+      // One name may be written in several ways.
+      const name = String(JSON.parse(last));
+      if (open.at(-1)?.has(name) === true) return last;
+      open.at(-1)?.add(name);
+    }
+  }
+  return undefined;
+}
+
+/** Continues what has the member. */
+export function repeatedMemberText(name: string): string {
+  return `has two members called ${name.slice(0, 40)}; write one`;
+}
+
 function isRounded(token: string): boolean {
   return /^-?\d{16,}$/.test(token) && !isKept(token);
 }

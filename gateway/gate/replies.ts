@@ -14,7 +14,12 @@ import { defined } from '../../contracts/defined.ts';
 import { type ArtifactRef, JsonObject, type JsonValue } from '../../contracts/schemas/json.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
-import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
+import {
+  changedNumber,
+  changedNumberText,
+  repeatedMember,
+  repeatedMemberText,
+} from '../../domain/text/written-json.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 
 /** Key in `_meta` of results: what became of a call. */
@@ -190,13 +195,16 @@ function lostPart(type: string, { sha256, bytes, contentType }: ArtifactRef): Co
 }
 
 /**
- * Returns the answer to a message with a number that would be read as another one; undefined without such a number.
+ * Returns the answer to a message with a number that would be read as another one, or with two members of one name;
+ * undefined without such a thing.
  * Whoever called would have another call made than it wrote, so it is made by nobody.
  */
 export function notAsWritten(text: string): object | undefined {
   const number = changedNumber(text);
-  if (number === undefined) return undefined;
-  const message = `The message ${changedNumberText(number)}. Nothing was called.`;
+  const name = number === undefined && jsonOf(text) !== undefined ? repeatedMember(text) : undefined;
+  const reason = number === undefined ? name && repeatedMemberText(name) : changedNumberText(number);
+  if (reason === undefined) return undefined;
+  const message = `The message ${reason}. Nothing was called.`;
   return { jsonrpc: '2.0', id: idIn(text), error: { code: -32_602, message } };
 }
 

@@ -18,7 +18,12 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
+import {
+  changedNumber,
+  changedNumberText,
+  repeatedMember,
+  repeatedMemberText,
+} from '../../domain/text/written-json.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
@@ -127,7 +132,7 @@ export async function createServer({
   });
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
-  takeNumbersAsWritten(app);
+  takeBodiesAsWritten(app);
   app.decorateRequest('asker', undefined);
   app.decorateRequest('holder', undefined);
   app.addHook('onRequest', async (request, reply) => {
@@ -193,16 +198,24 @@ export async function createServer({
   return app;
 }
 
-/** Refuses a body with a number that would be read as another one: people would be asked about a call that nobody wanted. */
-function takeNumbersAsWritten(
+/**
+ * Refuses a body with a number that would be read as another one, or with two members of one name, of which one is not
+ * read: people would be asked about a call that nobody wanted.
+ */
+function takeBodiesAsWritten(
   app: Pick<FastifyInstance, 'addContentTypeParser' | 'getDefaultJsonParser' | 'removeContentTypeParser'>,
 ): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    const refuse = (reason: string): void => done(new Misfit([{ path: '', reason }], 'body'));
     const number = changedNumber(body);
-    if (number === undefined) return parse(request, body, done);
-    done(new Misfit([{ path: '', reason: changedNumberText(number) }], 'body'));
+    if (number !== undefined) return refuse(changedNumberText(number));
+    return parse(request, body, (error, value: unknown) => {
+      const name = error === null ? repeatedMember(body) : undefined;
+      if (name === undefined) done(error, value);
+      else refuse(repeatedMemberText(name));
+    });
   });
 }
 

@@ -60,6 +60,8 @@ export class Sessions {
   /** Seals sessions of the development login; absent where there is none. */
   readonly #development: Uint8Array | undefined;
   #metadata: Metadata | undefined;
+  /** The way in which the provider knows this gateway, where it is not the first. */
+  #method: string | undefined;
 
   constructor(
     { signIn: config, oidc, development }: Pick<GatewayConfig, 'signIn' | 'oidc' | 'development'>,
@@ -132,21 +134,15 @@ export class Sessions {
   ): Promise<{ readonly to: string; readonly cookie: SetCookie }> {
     const { state, nonce, verifier, to } = await this.#opened<Login>(loginCookie, 'login');
     const { config, oidc, keys, server, client, redirect, options } = await this.#provider();
-    const auth = authenticationOf(server, config.clientSecret);
     try {
       const params = oauth.validateAuthResponse(server, client, query, state);
-      const answer = await oauth.authorizationCodeGrantRequest(
-        server,
-        client,
-        auth,
-        params,
-        redirect,
-        verifier,
-        options,
-      );
-      const { id_token: token = '' } = await oauth.processAuthorizationCodeResponse(server, client, answer, {
-        expectedNonce: nonce,
-        requireIdToken: true,
+      const { id_token: token = '' } = await this.#asClient(waysOf(server, config.clientSecret), async (auth) => {
+        const request = [server, client, auth, params, redirect, verifier, options] as const;
+        const answer = await oauth.authorizationCodeGrantRequest(...request);
+        return await oauth.processAuthorizationCodeResponse(server, client, answer, {
+          expectedNonce: nonce,
+          requireIdToken: true,
+        });
       });
       const payload = await keys.verified(token, client.client_id);
       const { id, groups, tenant } = claimedIn(payload, oidc);
@@ -156,6 +152,30 @@ export class Sessions {
       return { to, cookie: await this.#sealed(session, 'session', config.hours * 3_600) };
     } catch (error) {
       throw error instanceof CountersignError ? error : unfinished(error);
+    }
+  }
+
+  /**
+   * Asks the provider as its client. It may state several ways in which it takes a secret, and take one of them from
+   * this client, for which it was registered: where it does not know the client by the first way, the next is tried.
+   */
+  async #asClient<T>(ways: readonly Way[], ask: (auth: oauth.ClientAuth) => Promise<T>): Promise<T> {
+    const known = ways.filter(({ method }) => method === this.#method);
+    const [first, next] = [...known, ...ways.filter((way) => !known.includes(way))];
+    if (first === undefined || next === undefined) return await ask(first?.auth ?? oauth.None());
+    try {
+      return await ask(first.auth);
+    } catch (error) {
+      if (!isClientRefusal(error)) throw error;
+    }
+    try {
+      const answer = await ask(next.auth);
+      this.#method = next.method;
+      return answer;
+    } catch (error) {
+      // The client is known, whatever else is wrong.
+      if (isRefusal(error) && error.status < 500 && !isClientRefusal(error)) this.#method = next.method;
+      throw error;
     }
   }
 
@@ -204,17 +224,40 @@ export class Sessions {
   }
 }
 
-/** OpenID Connect Discovery §3: a provider that states no method takes `client_secret_basic`. */
-function authenticationOf(provider: oauth.AuthorizationServer, secret: string | undefined): oauth.ClientAuth {
-  if (secret === undefined) return oauth.None();
+/** A way in which a client shows that it is the client. */
+interface Way {
+  readonly method: string;
+  readonly auth: oauth.ClientAuth;
+}
+
+/**
+ * Returns the ways that the provider states to take, the first one first. OpenID Connect Discovery §3: one that states no
+ * method takes `client_secret_basic`.
+ */
+function waysOf(provider: oauth.AuthorizationServer, secret: string | undefined): readonly Way[] {
+  if (secret === undefined) return [];
   const stated: unknown = provider.token_endpoint_auth_methods_supported;
   const methods: readonly unknown[] = Array.isArray(stated) ? stated : ['client_secret_basic'];
-  return methods.includes('client_secret_post') ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
+  const basic = { method: 'client_secret_basic', auth: oauth.ClientSecretBasic(secret) };
+  if (!methods.includes('client_secret_post')) return [basic];
+  const post = { method: 'client_secret_post', auth: oauth.ClientSecretPost(secret) };
+  return methods.includes(basic.method) ? [post, basic] : [post];
+}
+
+type Refusal = oauth.ResponseBodyError | oauth.WWWAuthenticateChallengeError;
+
+function isRefusal(error: unknown): error is Refusal {
+  return error instanceof oauth.ResponseBodyError || error instanceof oauth.WWWAuthenticateChallengeError;
+}
+
+/** True if the provider does not take this gateway as its client (RFC 6749 §5.2). */
+function isClientRefusal(error: unknown): boolean {
+  return isRefusal(error) && (error.status === 401 || ('error' in error && error.error === 'invalid_client'));
 }
 
 /** Tells apart what the person who signs in can mend, and what whoever runs gateway and provider can. */
 function unfinished(error: unknown): CountersignError {
-  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.WWWAuthenticateChallengeError) {
+  if (isRefusal(error)) {
     if (error.status >= 500) return silent(error);
     const said = 'error' in error ? error.error : `HTTP ${error.status}`;
     if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over. Begin it again.');

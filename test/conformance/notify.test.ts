@@ -308,6 +308,17 @@ describe('mail', () => {
     expect(server.mails).toHaveLength(2);
   });
 
+  test('a try that was put off before it was made is none of the two', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    channel.putOff?.(message());
+    server.loseAnswers(true);
+    const again = async () => await channel.send(message({ repeated: true }));
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
   test('a server that is slow has not more than two tries, and none that goes on beside another', async () => {
     const server = await newMailServer();
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), {}, 3_000);

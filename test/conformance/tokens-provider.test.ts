@@ -151,6 +151,42 @@ describe('client credentials at a real authorization server', () => {
     expect(post.seen.at(-1)?.form.get('client_secret')).toBe(SECRET);
     await post.close();
   });
+
+  test('and where it takes both from others, and knows this client by the body alone: at once from then on', async () => {
+    const methods = ['client_secret_basic', 'client_secret_post'];
+    const both = await startHostile({
+      metadata: (issuer) => ({
+        body: {
+          issuer,
+          token_endpoint: `${issuer}/token`,
+          response_types_supported: [],
+          token_endpoint_auth_methods_supported: methods,
+        },
+      }),
+      token: ({ authorization, form }) =>
+        authorization === undefined && form.get('client_secret') === SECRET
+          ? { body: { access_token: 'opaque', token_type: 'Bearer', expires_in: 60 } }
+          : { status: 401, headers: { 'www-authenticate': 'Basic realm="it"' }, body: { error: 'invalid_client' } },
+    });
+    let looked = 0;
+    const ways = (): string[] => {
+      const fresh = both.seen.slice(looked);
+      looked = both.seen.length;
+      return fresh.map(({ authorization }) => (authorization === undefined ? 'body' : 'basic'));
+    };
+    const registered = brokerFor(withClient(both.issuer));
+    await Promise.all([registered.mint(requestFor('notes')), registered.mint(requestFor('notes', 'y'))]);
+    expect(ways().toSorted()).toEqual(['basic', 'basic', 'body', 'body']);
+    await registered.mint(requestFor('notes', 'x'));
+    expect(ways()).toEqual(['body']);
+    // A client that it knows in neither way is refused, and the next request begins as before.
+    const unknown = brokerFor(withClient(both.issuer, {}, { clientSecret: 'another-secret' }));
+    for (let times = 0; times < 2; times += 1) {
+      expect((await refusalOf(unknown.mint(requestFor('notes')))).code).toBe('TOKEN_REFUSED');
+      expect(ways()).toEqual(['basic', 'body']);
+    }
+    await both.close();
+  });
 });
 
 // Tokens that are ended with their call (RFC 7009), at a server that we did not write and at ones that do not behave.

@@ -194,14 +194,18 @@ describe('alert rules and dashboard', () => {
     });
     await shown(ofWorker, 'temporal_workflow_task_execution_failed', 'workflow_type="unheardOf"');
     await unknown.terminate();
+    // By this a worker that has never reached Temporal is told from one that serves.
+    const pollers = (await ofWorker()).filter((line) => line.startsWith('temporal_num_pollers{'));
+    expect(pollers.some((line) => Number(line.split(' ').at(-1)) > 0)).toBe(true);
+    const rules = Rules.parse(parse(await read('deploy', 'prometheus', 'alerts.yaml')));
+    const inRules = rules.groups.flatMap((group) => group.rules.flatMap(({ expr }) => namesIn(expr)));
+    expect(inRules).toContain('temporal_num_pollers');
     const served = new Set(
       [...(await ofWorker()), ...(await ofGateway()), ...(await new CodecMetrics().text()).split('\n')].flatMap(
         (line) => /^[a-zA-Z_:][\w:]*/.exec(line)?.[0] ?? [],
       ),
     );
-    const rules = Rules.parse(parse(await read('deploy', 'prometheus', 'alerts.yaml')));
     const { panels } = Dashboard.parse(JSON.parse(await read('deploy', 'grafana', 'countersign.json')));
-    const inRules = rules.groups.flatMap((group) => group.rules.flatMap(({ expr }) => namesIn(expr)));
     const inPanels = panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => namesIn(expr)));
     expect(inRules.length).toBeGreaterThan(10);
     expect(inPanels.length).toBeGreaterThan(10);

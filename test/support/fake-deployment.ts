@@ -70,8 +70,8 @@ export class FakeDeployment {
   /** Build id → the build; older ones first. */
   readonly builds = new Map<string, FakeBuild>();
   readonly runs = new Map<string, FakeRun>();
-  /** Runs that have ended since somebody looks. */
-  readonly ended: { readonly build: string; readonly isFailed: boolean; readonly type?: string }[] = [];
+  /** Runs that have ended, in order; without a time since somebody looks. */
+  readonly ended: { readonly build: string; readonly isFailed: boolean; readonly type?: string; at?: number }[] = [];
   readonly polling = new Set<string>();
   /** Every change that was asked for, in order. */
   readonly changes: string[] = [];
@@ -169,7 +169,9 @@ export class FakeDeployment {
       },
       countWorkflowExecutions: async ({ query }: Asking) => ({ count: this.#count(query) }),
       listWorkflowExecutions: async ({ query }: Asking) => ({
-        executions: this.#found(query).map(([workflowId, shown]) => this.#listed(workflowId, shown)),
+        executions: query.startsWith("ExecutionStatus != 'Running'")
+          ? this.#endedBefore(query)
+          : this.#found(query).map(([workflowId, shown]) => this.#listed(workflowId, shown)),
         nextPageToken: new Uint8Array(),
       }),
       describeWorkflowExecution: async ({ execution: { workflowId } }: { readonly execution: Execution }) => {
@@ -232,10 +234,18 @@ export class FakeDeployment {
 
   #count(query: string): number {
     if (query.includes("ExecutionStatus = 'Running'")) return this.#found(query).length;
+    const since = Date.parse(/CloseTime >=? '([^']*)'/.exec(query)?.[1] ?? '');
     const ended = this.ended.filter(
-      ({ build, type }) => build === buildIn(query) && !query.includes(`WorkflowType != '${type}'`),
+      ({ build, type, at }) =>
+        build === buildIn(query) && !query.includes(`WorkflowType != '${type}'`) && !((at ?? since + 1) <= since),
     );
     return ended.filter(({ isFailed }) => isFailed || !query.includes("'Failed'")).length;
+  }
+
+  /** What has a time, newest first. */
+  #endedBefore(query: string) {
+    const ended = this.ended.filter(({ build, at }) => build === buildIn(query) && at !== undefined);
+    return ended.toReversed().map(({ at = 0 }) => ({ closeTime: msToTs(at) }));
   }
 
   #listed(workflowId: string, { runId, type }: Shown) {

@@ -492,14 +492,16 @@ describe('watching', () => {
     );
   });
 
-  test('somebody who interrupts it ends it, and the run goes on', async () => {
+  test('somebody who interrupts it ends it, which is no success: the run goes on', async () => {
     await service.waiting('left');
     const controller = new AbortController();
     const watched = service.cli(['watch', 'left'], {
       signal: controller.signal,
       onOut: (text) => (text.includes('request.opened') ? controller.abort() : undefined),
     });
-    expect((await watched).err).toBe('');
+    const { exitCode, err } = await watched;
+    expect(exitCode).toBe(6);
+    expect(err).toMatch(/^error RESULT_UNCERTAIN: .*interrupted.*: countersign watch left --from \d+\n$/);
     expect((await service.cli(['show', 'left'])).out).toMatch(/^left {2}waiting\n/);
     await service.cli(['stop', 'left', '--as', 'ann', '--reason', 'enough']);
   });

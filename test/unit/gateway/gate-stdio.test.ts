@@ -28,6 +28,13 @@ test('a number that would be read as another one calls nothing, and whoever call
   ]);
 });
 
+test('nor does one with two members of one name, and what is no JSON is left to the protocol', async () => {
+  const fine = [call(1, '{"to":"ann","cc":{"to":"ann"}}'), '{"to":1,"to":\n'];
+  const { text, answers } = await taken(fine[0] ?? '', call(2, '{"to":"ann","t\\u006f":"ben"}'), fine[1] ?? '');
+  expect(text).toBe(fine.join(''));
+  expect(answers).toMatchObject([{ id: 2, error: { message: expect.stringContaining('has two members called') } }]);
+});
+
 test('messages are found wherever they are cut, and wait for nothing but their end', async () => {
   const lines = call(1, '{"text":"a\u00e9\u{1f600}"}') + call(2, '{"to":1e999}') + call(3, '{}');
   const bytes = Buffer.from(lines);

@@ -39,7 +39,7 @@ test('errors of the server itself have codes, too', () => {
   expect(of('FST_ERR_CTP_EMPTY_JSON_BODY', 400)).toBe('BODY_UNREADABLE');
 });
 
-test('INV-G1: a body whose numbers would be read as others is refused', async () => {
+test('INV-G1: a body whose numbers would be read as others, or of which a member would not be read, is refused', async () => {
   const config = GatewayConfig.parse({ development: true });
   const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
   const sessions = new Sessions(config, new People(config.may), undefined, none);
@@ -56,6 +56,10 @@ test('INV-G1: a body whose numbers would be read as others is refused', async ()
     const refused = await said('{"account":9007199254740993}');
     expect(refused.status).toBe(422);
     expect(refused.json).toMatchObject({ code: 'USAGE', detail: expect.stringContaining('holds 9007199254740993') });
+    expect(await said('{"args":{"to":"ann","to":"ben"}}')).toMatchObject({
+      status: 422,
+      json: { code: 'USAGE', detail: expect.stringContaining('has two members called "to"') },
+    });
     expect((await said('{"__proto__":{}}')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
     expect((await said('{')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
   } finally {

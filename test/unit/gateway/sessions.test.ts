@@ -197,6 +197,33 @@ test.each([
   expect(sent[0]?.body.get('client_secret')).toBe(isBasic ? null : 's3cret');
 });
 
+test('a provider that states both ways and knows the gateway by HTTP Basic alone is asked so, at once from then on', async () => {
+  const sent: boolean[] = [];
+  const ask: AskProvider = async (url, init) => {
+    if (!url.endsWith('/token'))
+      return Response.json({
+        issuer: ISSUER,
+        authorization_endpoint: `${ISSUER}/authorize`,
+        token_endpoint: `${ISSUER}/token`,
+        token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      });
+    const isBasic = new Request(url, init).headers.has('authorization');
+    sent.push(isBasic);
+    return isBasic
+      ? Response.json({ error: 'invalid_grant' }, { status: 400 })
+      : Response.json({ error: 'invalid_client' }, { status: 401 });
+  };
+  const sessions = sessionsOf({ signIn: { ...SIGN_IN, clientSecret: 's3cret' } }, ask);
+  for (const ways of [[false, true], [true]]) {
+    sent.length = 0;
+    const { location, cookie } = await sessions.begin('/');
+    const query = new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: 'c' });
+    // The client is known, and the code is not.
+    expect(await codeOf(sessions.finish(query, cookie.value))).toBe('SIGN_IN_REQUIRED');
+    expect(sent).toEqual(ways);
+  }
+});
+
 test.each([
   ['https://countersign.example.com', true],
   ['http://127.0.0.1:8235', true],

@@ -52,6 +52,20 @@ test('INV-X1: a number without end is null, and said: a stretch that could not h
   expect(() => hashOf(result)).not.toThrow();
 });
 
+test('a whole number that may have been rounded is said, and one that is read exactly is not', async () => {
+  const rules = { artifacts: createMemoryStore(), scrub: createScrubber([]), maxBytes: 1_000 };
+  const warningsOf = async (json: string) => {
+    const raw = { content: [], structuredContent: JSON.parse(json) as unknown };
+    return (await toolResultOf(raw, { ...rules, signal: new AbortController().signal })).warnings;
+  };
+  expect(await warningsOf('{"rows":[{"id":1234567890123456789}]}')).toEqual([
+    expect.stringContaining('may have been rounded'),
+  ]);
+  expect(
+    await warningsOf('{"rows":[{"id":9007199254740991,"n":-1,"x":0.1}],"t":"1234567890123456789"}'),
+  ).toBeUndefined();
+});
+
 describe('a result of very many parts', () => {
   test('INV-D2: keeps the first thousand, and says so once', async () => {
     const { result } = await kept(Array.from({ length: 5_000 }, () => ({ type: 'text', text: 'x' })));

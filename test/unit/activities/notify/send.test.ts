@@ -1,7 +1,7 @@
 /** The activity that sends messages (I-1, INV-S1): links, scrubbing, who may have one sent. */
 import { expect, test } from '@jest/globals';
 import { linesOf, type Message } from '../../../../activities/notify/port.ts';
-import { createSendMessage, type MessageParts } from '../../../../activities/notify/send.ts';
+import { createSendMessage, type MessageParts, withFewAtOnce } from '../../../../activities/notify/send.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { MessageInput } from '../../../../contracts/wire/notify.ts';
@@ -9,6 +9,7 @@ import { withoutRedacted } from '../../../../domain/policy/redaction.ts';
 import { argumentsLine } from '../../../../domain/text/shown-json.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { request } from '../../../conformance/notify.suite.ts';
+import { until } from '../../../support/until.ts';
 
 const BY_RUN = { namespace: 'default', attempt: 1, workflowType: 'agentRun', workflowId: 'run/1', runId: 'first' };
 
@@ -64,6 +65,33 @@ test('without a page there is no link, and a further try is known as one', async
   const again = sending();
   await again.send(input({ again: true }));
   expect(again.sent[0]).toMatchObject({ repeated: true });
+});
+
+test('a channel that does not answer holds eight tries, and the next message fails at once', async () => {
+  const answers: (() => void)[] = [];
+  const putOff: string[] = [];
+  const slow = withFewAtOnce('it', {
+    hasButtons: true,
+    send: async () => {
+      await new Promise<void>((resolve) => void answers.push(resolve));
+      return {};
+    },
+    putOff: ({ id }) => putOff.push(id),
+  });
+  expect(slow.hasButtons).toBe(true);
+  const { send, told } = sending({ channels: { it: slow } });
+  const tries = Array.from({ length: 8 }, async (_, index) => await send(input({ key: `k${index}` })));
+  await expect(send(input({ key: 'late' }))).rejects.toMatchObject({
+    code: 'MESSAGE_UNDELIVERED',
+    message: expect.stringContaining('8 other messages under way'),
+  });
+  expect([putOff, told]).toEqual([['msg_late'], [{ channel: 'it', event: 'opened', result: 'failed' }]]);
+  answers[0]?.();
+  await tries[0];
+  const next = send(input({ key: 'late' }));
+  await until(() => answers.length === 9, { what: 'the try of the next message' });
+  for (const answer of answers) answer();
+  await expect(Promise.all([...tries, next])).resolves.toHaveLength(9);
 });
 
 test('INV-S1: secrets that the worker knows are taken out', async () => {

@@ -1,9 +1,9 @@
 /** `countersign vault`: what is put, for whom; the secret comes from a file or standard input and is never shown (INV-S1). */
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
-import { createVaultDirectory } from '../../../../activities/vault/directory.ts';
+import { createVaultDirectory, fileOf, folderOf } from '../../../../activities/vault/directory.ts';
 import { entryOf, VAULT_KEYS } from '../../../support/builders/vault.ts';
 import { type CommandOptions, documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
@@ -152,6 +152,37 @@ describe('countersign vault', () => {
     expect(documentOf(await run(directory, ['vault', 'list', '--json']))).toEqual({ entries: [] });
     await run(directory, REFRESH, { input: 'canary-4' });
     expect(documentOf(await run(directory, ['vault', 'list', '--json']))).toMatchObject({ entries: [{ keyId: 'b' }] });
+  });
+
+  test('list and rekey do the other entries where some cannot be read, name those, and end with an error', async () => {
+    const directory = await configured();
+    for (const ref of ['bad', 'good', 'moved'])
+      await run(directory, [...PUT.with(2, ref), '--kind', 'token'], { input: 'canary' });
+    const fileIn = (ref: string) => join(directory, 'vault', folderOf(ref), fileOf(1));
+    await writeFile(fileIn('bad'), 'canary');
+    const one = await run(directory, ['vault', 'list', '--json']);
+    expect(one.exitCode).toBe(70);
+    expect(documentOf(one)).toMatchObject({
+      entries: [{ ref: 'good' }, { ref: 'moved' }],
+      unread: [{ code: 'VAULT_CORRUPT', message: expect.stringContaining(folderOf('bad')) }],
+    });
+    expect(errorOf({ ...one, out: '' })).toMatchObject({
+      code: 'VAULT_CORRUPT',
+      message: expect.stringContaining('vault put'),
+    });
+    await cp(fileIn('bad'), fileIn('moved'));
+    await writeFile(join(directory, 'countersign.yaml'), stringify({ servers, vault: vaultOf('b', 'a') }));
+    const rekeyed = await run(directory, ['vault', 'rekey', '--json']);
+    expect(rekeyed.exitCode).toBe(70);
+    expect(documentOf(rekeyed)).toMatchObject({ keyId: 'b', rekeyed: ['good'] });
+    const { message } = errorOf({ ...rekeyed, out: '' });
+    expect(message).toMatch(/^2 entries of the vault cannot be read/);
+    for (const ref of ['bad', 'moved']) expect(message).toContain(folderOf(ref));
+    await writeFile(join(directory, 'countersign.yaml'), stringify({ servers, vault: vaultOf('a') }));
+    const none = await run(directory, ['vault', 'list']);
+    expect(none.out).toBe('No entry of the vault can be read.\n');
+    expect(none.err).toMatch(/^error .*: 3 entries of the vault cannot be read\./);
+    expect(none.err).toContain('encrypted with key b');
   });
 
   test('a configuration without a vault, and one that cannot be written, are named', async () => {

@@ -33,6 +33,24 @@ test('administrators of catalogs are read, credentials are not', async () => {
   await settings.close();
 });
 
+test.each([
+  [{ MODE: 'signed' }, 'signed', true],
+  [{ MODE: 'temporal' }, 'temporal', false],
+])('a trust mode that a variable says (%j) is the one that workers read', async (env, mode, isSigned) => {
+  const here = { env, directory: await folder({ 'countersign.yaml': 'trust: { mode: "${MODE}", jwks: keys.json }' }) };
+  const settings = await loadGatewaySettings(here, {});
+  expect(settings.trust.mode).toBe(mode);
+  await settings.close();
+  expect((await loadClientSettings(undefined, here)).isSigned).toBe(isSigned);
+  const without = { ...here, env: {} };
+  await expect(loadGatewaySettings(without, {})).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('trust.mode needs the environment variable MODE'),
+  });
+  // A command is told nothing more than the stricter of the two.
+  expect((await loadClientSettings(undefined, without)).isSigned).toBe(true);
+});
+
 test('explain judges by the policy and the trust of the file, and refuses a condition that cannot be evaluated', async () => {
   const explain = explainBy(await loadClientSettings(undefined, await place()));
   const call = { call: 'bank/pay', initiator: 'ann', initiatorGroups: [], tenant: 'acme', turn: 1, earlier: {} };

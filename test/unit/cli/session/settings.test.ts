@@ -108,3 +108,11 @@ test.each([
     message: expect.stringContaining('countersign.yaml'),
   });
 });
+
+test('the name of the deployment is read from a variable where that is set, and is not known where it is not', async () => {
+  const directory = await folder({ 'countersign.yaml': 'worker: { deployment: { name: "agents-${STAGE}" } }' });
+  const named = async (env: Readonly<Record<string, string>>) =>
+    (await loadClientSettings(undefined, { env, directory })).deployment;
+  expect(await named({ STAGE: 'blue' })).toBe('agents-blue');
+  expect(await named({})).toBeUndefined();
+});

@@ -43,6 +43,8 @@ test.each([
   'ids: [1, -9007199254740993]',
   '{"limit": 1e999}',
   'limit: .inf',
+  'id: 0x112210f47de98116',
+  'id: 0o400000000000000001',
 ])('a number that would become another one is refused, with its place and not itself: %s', async (text) => {
   const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
   const reading = readInput('given', kind, { directory: await folder({ given: text }), input: async () => '' });
@@ -64,5 +66,7 @@ test('numbers that stay what they are, and digits in quotes, are read', async ()
   };
   const text = JSON.stringify(value);
   const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
-  expect(await readInput('-', kind, { directory: '/', input: async () => text })).toEqual(value);
+  const reading = async (given: string) => await readInput('-', kind, { directory: '/', input: async () => given });
+  expect(await reading(text)).toEqual(value);
+  expect(await reading('[0x1f, 0o17, 0x20000000000000]')).toEqual([31, 15, 2 ** 53]);
 });

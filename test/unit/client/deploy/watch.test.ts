@@ -66,6 +66,19 @@ test('runs that fail count, and the watch ends with the first that is too many',
   expect(told).toEqual([0, 1, 2, 3]);
 });
 
+test('what failed before is told apart by the times of Temporal, whatever the clock here says', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('b', 1);
+  const at = Date.parse('2026-01-01T00:00:00Z');
+  temporal.ended.push({ build: 'b', isFailed: true, at });
+  // A day ahead.
+  now = at + 86_400_000;
+  const tell = (): void => void temporal.ended.push({ build: 'b', isFailed: true, at: at + 1 });
+  expect(await temporal.deployment.watch('b', { tell })).toMatchObject({ isWell: false, failed: 1 });
+  now = at - 86_400_000;
+  expect(await temporal.deployment.watch('b', { forMs: 5_000 })).toMatchObject({ isWell: true, failed: 0 });
+});
+
 test('a watch that is interrupted says how long it was, and does not pass', async () => {
   const temporal = new FakeDeployment('a', 'b');
   temporal.addRuns('b', 1);

@@ -6,6 +6,8 @@ import {
   changedNumberText,
   isKept,
   isWholly,
+  repeatedMember,
+  repeatedMemberText,
   roundsNumber,
 } from '../../../../domain/text/written-json.ts';
 
@@ -64,11 +66,28 @@ test('a text is wholly in its value, unless a member stands twice or a number is
   expect(isWhole('{"a": 9007199254740993}')).toBe(false);
 });
 
+test.each([
+  ['{"a": 1, "b": {"a": 2}, "a": 3}', '"a"'],
+  ['[{"a": 1}, {"b\\"}": "{", "b\\u0022}": ":"}]', '"b\\u0022}"'],
+  ['{"a": [{"__proto__": 1, "__proto__": 2}]}', '"__proto__"'],
+])('%s has a member that stands twice', (text, name) => {
+  expect(repeatedMember(text)).toBe(name);
+  expect(repeatedMemberText(name)).toBe(`has two members called ${name}; write one`);
+});
+
+test.each(['{"a": {"a": {"a": "a: {"}}, "b": [{"c": 1}, {"c": 1}]}', '[]', '"a"', '"a": 1, "a": 2'])(
+  '%s has none',
+  (text) => {
+    expect(repeatedMember(text)).toBeUndefined();
+  },
+);
+
 test('what is written from a value is wholly in it', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = JSON.stringify(value);
       expect(changedNumber(text)).toBeUndefined();
+      expect(repeatedMember(text)).toBeUndefined();
       // Sound: a JSON value, made by `JSON.parse`.
       expect(isWholly(text, JSON.parse(text) as never)).toBe(true);
     }),
