@@ -36,7 +36,7 @@ import { createModelRegistry } from '../activities/models/registry.ts';
 import { createHandOver, createRunReader, createSendDigest } from '../activities/notify/digest.ts';
 import { createMailChannel } from '../activities/notify/mail.ts';
 import type { MessageChannel } from '../activities/notify/port.ts';
-import { createSendMessage, type SendParts, withFewAtOnce } from '../activities/notify/send.ts';
+import { createSendMessage, type SendParts, withFewInTrouble } from '../activities/notify/send.ts';
 import { createSlackChannel, createSlackWebhookChannel } from '../activities/notify/slack.ts';
 import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
@@ -183,7 +183,7 @@ function openMessages(
     },
   };
   const opened = Object.entries(channels).map(
-    ([name, channel]) => [name, withFewAtOnce(name, openChannel(name, channel, egress, compared))] as const,
+    ([name, channel]) => [name, withFewInTrouble(name, openChannel(name, channel, egress, compared))] as const,
   );
   const gather = Object.entries(channels).flatMap(([name, { digest }]) =>
     digest === undefined ? [] : [[name, digest.seconds] as const],

@@ -41,23 +41,40 @@ export type TellMessage = (told: {
 /** Reads the requests of a run. */
 type ReadRequests = (workflowId: string) => Promise<readonly ApprovalRequest[]>;
 
-/** Tries of one channel at a time, of the hundred activities or fewer that a worker does at once. */
+/** Tries at a time of a channel in trouble, of the hundred activities or fewer that a worker does at once. */
 const MOST_AT_ONCE = 8;
+/** A try that takes longer, ms, shows a channel in trouble before it has failed. */
+const SLOW_MS = 2_000;
 
-/** Beyond so many tries under way the channel fails at once, and the message is tried again later. */
-export function withFewAtOnce(name: string, channel: MessageChannel): MessageChannel {
+/**
+ * Lets a channel in trouble have few tries under way: further ones fail at once, and the message is tried again later. A
+ * channel is in trouble from a try that fails or takes long until one succeeds; before that it may have any number, since
+ * many runs may ask at once.
+ */
+export function withFewInTrouble(name: string, channel: MessageChannel, slowMs = SLOW_MS): MessageChannel {
   let underWay = 0;
+  let isInTrouble = false;
+  const trouble = (): void => {
+    isInTrouble = true;
+  };
   return {
     ...defined({ hasButtons: channel.hasButtons }),
     send: async (message) => {
-      if (underWay >= MOST_AT_ONCE) {
+      if (isInTrouble && underWay >= MOST_AT_ONCE) {
         channel.putOff?.(message);
-        throw undelivered(name, `has ${MOST_AT_ONCE} other messages under way at this worker`);
+        throw undelivered(name, `does not answer, and has ${underWay} other messages under way at this worker`);
       }
       underWay += 1;
+      const slow = setTimeout(trouble, slowMs);
       try {
-        return await channel.send(message);
+        const sent = await channel.send(message);
+        isInTrouble = false;
+        return sent;
+      } catch (error) {
+        trouble();
+        throw error;
       } finally {
+        clearTimeout(slow);
         underWay -= 1;
       }
     },
