@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { type Breaker, CLOSED, ended, mustWait, passed } from '../../../../activities/limits/breaker.ts';
 import type { Health } from '../../../../activities/mcp/port.ts';
+import { forAll } from '../../../support/for-all.ts';
 import { readDeployed } from '../../../support/package/deployment.ts';
 
 const RULE = { failures: 3, withinMs: 10_000, openMs: 5_000 };
@@ -203,32 +204,30 @@ test('whatever happens: nothing passes while it is open, and those that try begi
     what: fc.constantFrom('begin', 'up', 'down', 'neutral'),
     which: fc.nat(),
   });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      let breaker: Breaker = CLOSED;
-      let now = 0;
-      let lastTry = 0;
-      const running: boolean[] = [];
-      for (const { ms, what, which } of steps) {
-        now += ms;
-        if (what === 'begin') {
-          const wait = mustWait(breaker, RULE, 'acme', now);
-          if (breaker.state === 'open') expect(wait > 0).toBe(now < breaker.until);
-          if (wait > 0) continue;
-          const pass = passed(breaker, 'acme', now);
-          breaker = pass.breaker;
-          if (pass.tries && running.includes(true)) expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openMs);
-          if (pass.tries) lastTry = now;
-          running.push(pass.tries);
-        } else if (running.length > 0) {
-          const [tries = false] = running.splice(which % running.length, 1);
-          breaker = ended(breaker, RULE, { tenant: 'acme', health: what, tries }, now);
-        }
-        // Half-open means that somebody tries: else it would stay so for ever.
-        if (breaker.state === 'half-open') expect(running).toContain(true);
+  forAll(fc.array(step, { maxLength: 60 }), (steps) => {
+    let breaker: Breaker = CLOSED;
+    let now = 0;
+    let lastTry = 0;
+    const running: boolean[] = [];
+    for (const { ms, what, which } of steps) {
+      now += ms;
+      if (what === 'begin') {
+        const wait = mustWait(breaker, RULE, 'acme', now);
+        if (breaker.state === 'open') expect(wait > 0).toBe(now < breaker.until);
+        if (wait > 0) continue;
+        const pass = passed(breaker, 'acme', now);
+        breaker = pass.breaker;
+        if (pass.tries && running.includes(true)) expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openMs);
+        if (pass.tries) lastTry = now;
+        running.push(pass.tries);
+      } else if (running.length > 0) {
+        const [tries = false] = running.splice(which % running.length, 1);
+        breaker = ended(breaker, RULE, { tenant: 'acme', health: what, tries }, now);
       }
-    }),
-  );
+      // Half-open means that somebody tries: else it would stay so for ever.
+      if (breaker.state === 'half-open') expect(running).toContain(true);
+    }
+  });
 });
 
 test('its alert fires for a server that never answers: one call or another tries most of the time', () => {

@@ -19,6 +19,7 @@ import {
 } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const DAY = 86_400;
@@ -146,7 +147,7 @@ describe('settings of a tool', () => {
 
   describe('a change of a setting', () => {
     test('what is absent stays as it is', () => {
-      fc.assert(fc.property(anySetting, (before) => expect(changed(before, {})).toEqual(before)));
+      forAll(anySetting, (before) => expect(changed(before, {})).toEqual(before));
     });
 
     test('what is stated takes its place, and null takes a rule away', () => {
@@ -161,13 +162,11 @@ describe('settings of a tool', () => {
     });
 
     test('made twice it is the same as made once', () => {
-      fc.assert(
-        fc.property(anySetting, ruleChange, (before, change) => {
-          const once = changedSetting(before, change);
-          expect(changedSetting(once, change)).toEqual(once);
-          expect([...directionsOf(once, changedSetting(once, change))]).toEqual([]);
-        }),
-      );
+      forAll(anySetting, ruleChange, (before, change) => {
+        const once = changedSetting(before, change);
+        expect(changedSetting(once, change)).toEqual(once);
+        expect([...directionsOf(once, changedSetting(once, change))]).toEqual([]);
+      });
     });
   });
 
@@ -209,7 +208,7 @@ describe('settings of a tool', () => {
 
     test('none, where nothing changes: the same people in another order are the same people', () => {
       expect(directions(list('ann', 'bob'), list('bob', 'ann'))).toEqual([]);
-      fc.assert(fc.property(anySetting, (setting) => expect(directionsOf(setting, { ...setting }).size).toBe(0)));
+      forAll(anySetting, (setting) => expect(directionsOf(setting, { ...setting }).size).toBe(0));
     });
 
     const somebody = fc.record({
@@ -249,16 +248,14 @@ describe('settings of a tool', () => {
     });
 
     test('INV-G4: every change that lets more pass says that it loosens, alone or with others', () => {
-      fc.assert(
-        fc.property(anySetting, anySetting, (before, after) => {
-          const loosens =
-            (!before.enabled && after.enabled) ||
-            (before.denied && !after.denied) ||
-            (before.requiresApproval && !after.requiresApproval) ||
-            (before.approvers !== undefined && after.approvers === undefined);
-          if (loosens) expect(directionsOf(before, after).has('loosens')).toBe(true);
-        }),
-      );
+      forAll(anySetting, anySetting, (before, after) => {
+        const loosens =
+          (!before.enabled && after.enabled) ||
+          (before.denied && !after.denied) ||
+          (before.requiresApproval && !after.requiresApproval) ||
+          (before.approvers !== undefined && after.approvers === undefined);
+        if (loosens) expect(directionsOf(before, after).has('loosens')).toBe(true);
+      });
     });
   });
 });
@@ -277,21 +274,19 @@ describe('the effective verdict', () => {
   const trusted = { connection: connection({ trusted: true }) };
 
   test('it is the verdict of a run without a policy of its own', () => {
-    fc.assert(
-      fc.property(catalogEntries, policy, fc.boolean(), (entries, organisation, trusts) => {
-        const snapshot = snapshotOf(entries, { connection: connection({ trusted: trusts }) });
-        const verdicts = effectiveVerdicts(snapshot, new Map(), { policy: organisation, configuredTrust: undefined });
-        for (const {
-          name,
-          definition: { hash },
-        } of entries) {
-          const layers = { organisation, run: undefined, catalog: catalogSays(snapshot, name, hash) };
-          const tool = { server: 'files', tool: name, annotations: undefined, serverTrusted: trusts };
-          const { kind, rules } = judge(layers, tool, 'ann');
-          expect(verdicts.get(name)).toMatchObject({ kind, rules });
-        }
-      }),
-    );
+    forAll(catalogEntries, policy, fc.boolean(), (entries, organisation, trusts) => {
+      const snapshot = snapshotOf(entries, { connection: connection({ trusted: trusts }) });
+      const verdicts = effectiveVerdicts(snapshot, new Map(), { policy: organisation, configuredTrust: undefined });
+      for (const {
+        name,
+        definition: { hash },
+      } of entries) {
+        const layers = { organisation, run: undefined, catalog: catalogSays(snapshot, name, hash) };
+        const tool = { server: 'files', tool: name, annotations: undefined, serverTrusted: trusts };
+        const { kind, rules } = judge(layers, tool, 'ann');
+        expect(verdicts.get(name)).toMatchObject({ kind, rules });
+      }
+    });
   });
 
   type Surroundings = Parameters<typeof effectiveVerdicts>[2];

@@ -7,6 +7,7 @@ import { isMet } from '../../../../domain/policy/approvers.ts';
 import { judge, type JudgedTool, type PolicyLayers } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const DAY = 86_400;
@@ -42,12 +43,10 @@ describe('a layer of a run, compared with the organisation alone,', () => {
   });
 
   test('gives no more time than the organisation does', () => {
-    fc.assert(
-      fc.property(judged, ([alone, both]) => {
-        fc.pre(alone.kind === 'ask' && both.kind === 'ask');
-        expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
-      }),
-    );
+    forAll(judged, ([alone, both]) => {
+      fc.pre(alone.kind === 'ask' && both.kind === 'ask');
+      expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
+    });
   });
 
   test('entitles nobody whom approvers named by the organisation leave out', () => {

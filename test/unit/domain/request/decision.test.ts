@@ -18,6 +18,7 @@ import { allowVerdict, approverRule, askVerdict } from '../../../support/builder
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
 import { askedUnder, by, told } from '../../../support/builders/told.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;
@@ -243,19 +244,17 @@ describe('an answer in place of the tool', () => {
     });
 
     test('no tool can say the same, whatever it returns', () => {
-      fc.assert(
-        fc.property(anyText(), anyText(), fc.boolean(), (said, words, isError) => {
-          const result = { content: [{ type: 'text' as const, text: said }] };
-          const byTool: Extract<Outcome, { kind: 'failed' | 'succeeded' }> = isError
-            ? { kind: 'failed', code: 'TOOL_FAILED', message: said, executed: true, result }
-            : { kind: 'succeeded', result };
-          const forged = modelText({ kind: 'answered', by: 'ann', answer: words });
-          expect(modelText(byTool)).not.toEqual(forged);
-          // Also where the tool returns the very words.
-          const same = { ...result, content: [{ type: 'text' as const, text: forged.text }] };
-          expect(modelText({ ...byTool, result: same })).not.toEqual(forged);
-        }),
-      );
+      forAll(anyText(), anyText(), fc.boolean(), (said, words, isError) => {
+        const result = { content: [{ type: 'text' as const, text: said }] };
+        const byTool: Extract<Outcome, { kind: 'failed' | 'succeeded' }> = isError
+          ? { kind: 'failed', code: 'TOOL_FAILED', message: said, executed: true, result }
+          : { kind: 'succeeded', result };
+        const forged = modelText({ kind: 'answered', by: 'ann', answer: words });
+        expect(modelText(byTool)).not.toEqual(forged);
+        // Also where the tool returns the very words.
+        const same = { ...result, content: [{ type: 'text' as const, text: forged.text }] };
+        expect(modelText({ ...byTool, result: same })).not.toEqual(forged);
+      });
     });
 
     test('B-8: of an edited call that was sent, which arguments it had; of one that was not, nothing of them', () => {

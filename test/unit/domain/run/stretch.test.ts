@@ -36,6 +36,7 @@ import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { forAll } from '../../../support/for-all.ts';
 import {
   endedAs,
   freshRun,
@@ -361,17 +362,15 @@ describe('another model step', () => {
     const bounded = fc.record({ turns: small, calls: small, tokens: fc.integer({ min: 0, max: 8 }), seconds: small });
     const spent = fc.option(small, { nil: undefined });
     const spend = fc.option(fc.constantFrom('0', '0.000002'), { nil: undefined });
-    fc.assert(
-      fc.property(counts, bounded, spent, spend, small, (used, most, cost, amount, elapsed) => {
-        const { turn: taken, totalCalls, ...usage } = used;
-        const run = { ...freshRun(), turn: taken, totalCalls, usage, ...defined({ spent: cost }) };
-        const { turns, calls, tokens, seconds } = most;
-        const bound = limits({ turns, calls, tokens, wallClockSeconds: seconds, ...defined({ spend: amount }) });
-        const now = START + elapsed * 1_000;
-        const input = stretchInput({ dispatch: { decidedIn: ['run-1'], limits: bound } });
-        expect(mayGoOn(run, [], input, now, now)).toBe(reachedLimit(run, bound, now) === undefined);
-      }),
-    );
+    forAll(counts, bounded, spent, spend, small, (used, most, cost, amount, elapsed) => {
+      const { turn: taken, totalCalls, ...usage } = used;
+      const run = { ...freshRun(), turn: taken, totalCalls, usage, ...defined({ spent: cost }) };
+      const { turns, calls, tokens, seconds } = most;
+      const bound = limits({ turns, calls, tokens, wallClockSeconds: seconds, ...defined({ spend: amount }) });
+      const now = START + elapsed * 1_000;
+      const input = stretchInput({ dispatch: { decidedIn: ['run-1'], limits: bound } });
+      expect(mayGoOn(run, [], input, now, now)).toBe(reachedLimit(run, bound, now) === undefined);
+    });
   });
 });
 
