@@ -9,3 +9,11 @@ export function forAll<Ts extends [unknown, ...unknown[]]>(
 ): void {
   fc.assert(fc.property<Ts>(...of));
 }
+
+/** As `forAll`, of more or fewer values than fast-check would make. */
+export function forMany<Ts extends [unknown, ...unknown[]]>(
+  parameters: fc.Parameters<Ts>,
+  ...of: [...Arbitraries<Ts>, (...values: Ts) => boolean | void]
+): void {
+  fc.assert(fc.property<Ts>(...of), parameters);
+}

@@ -19,7 +19,7 @@ import {
 } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
-import { forAll } from '../../../support/for-all.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const DAY = 86_400;
@@ -50,21 +50,24 @@ describe('the catalog among the layers', () => {
   };
 
   test('S3.3: it never loosens: the strictest verdict wins, and time is never gained', () => {
-    fc.assert(
-      fc.property(policy, run, catalogView, fc.record(asked), (organisation, ofRun, catalog, call) => {
-        const { say, alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
-        const wanted = { nothing: 0, ask: 1, deny: 2 }[say.kind];
-        expect(STRICTNESS[both.kind]).toBe(Math.max(STRICTNESS[alone.kind], wanted));
-        if (alone.kind === 'ask' && both.kind === 'ask')
-          expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
-      }),
-      { numRuns: 1_000 },
-    );
+    forMany({ numRuns: 1_000 }, policy, run, catalogView, fc.record(asked), (organisation, ofRun, catalog, call) => {
+      const { say, alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
+      const wanted = { nothing: 0, ask: 1, deny: 2 }[say.kind];
+      expect(STRICTNESS[both.kind]).toBe(Math.max(STRICTNESS[alone.kind], wanted));
+      if (alone.kind === 'ask' && both.kind === 'ask')
+        expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
+    });
   });
 
   test('S3.3: it entitles nobody whom approvers named by another layer leave out', () => {
-    fc.assert(
-      fc.property(policy, run, catalogView, fc.record(asked), somebody, (organisation, ofRun, catalog, call, who) => {
+    forMany(
+      { numRuns: 500 },
+      policy,
+      run,
+      catalogView,
+      fc.record(asked),
+      somebody,
+      (organisation, ofRun, catalog, call, who) => {
         const { alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
         if (
           alone.kind !== 'ask' ||
@@ -73,8 +76,7 @@ describe('the catalog among the layers', () => {
         )
           return;
         if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
-      }),
-      { numRuns: 500 },
+      },
     );
   });
 
@@ -217,33 +219,31 @@ describe('settings of a tool', () => {
     });
 
     test('INV-G4: what does not say that it loosens never lets more pass, gives more time, or lets in somebody new', () => {
-      fc.assert(
-        fc.property(
-          anySetting,
-          ruleChange,
-          policy,
-          policy,
-          somebody,
-          fc.boolean(),
-          (before, change, organisation, run, who, known) => {
-            const after = changedSetting(before, change);
-            fc.pre(!directionsOf(before, after).has('loosens'));
-            const verdict = (setting: ToolSetting) => {
-              const entries = [catalogEntry({ setting })];
-              const view = { server: 'files', status: 'connected', newTools: 'strategy', entries } as const;
-              const catalog = catalogSays(view, 'write_file', definition(known ? 'first' : 'second'));
-              return judge({ organisation, run, catalog }, judgedTool(), 'initiator');
-            };
-            const [was, is] = [verdict(before), verdict(after)];
-            expect(STRICTNESS[is.kind]).toBeGreaterThanOrEqual(STRICTNESS[was.kind]);
-            if (was.kind !== 'ask' || is.kind !== 'ask') return;
-            expect(is.deadlineSeconds).toBeLessThanOrEqual(was.deadlineSeconds);
-            // Named approvers stand in for the initiator, who decides only where nobody is named (docs/adr/0018).
-            if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isMet(is.approvers, [who]))
-              expect(isMet(was.approvers, [who])).toBe(true);
-          },
-        ),
+      forMany(
         { numRuns: 500 },
+        anySetting,
+        ruleChange,
+        policy,
+        policy,
+        somebody,
+        fc.boolean(),
+        (before, change, organisation, run, who, known) => {
+          const after = changedSetting(before, change);
+          fc.pre(!directionsOf(before, after).has('loosens'));
+          const verdict = (setting: ToolSetting) => {
+            const entries = [catalogEntry({ setting })];
+            const view = { server: 'files', status: 'connected', newTools: 'strategy', entries } as const;
+            const catalog = catalogSays(view, 'write_file', definition(known ? 'first' : 'second'));
+            return judge({ organisation, run, catalog }, judgedTool(), 'initiator');
+          };
+          const [was, is] = [verdict(before), verdict(after)];
+          expect(STRICTNESS[is.kind]).toBeGreaterThanOrEqual(STRICTNESS[was.kind]);
+          if (was.kind !== 'ask' || is.kind !== 'ask') return;
+          expect(is.deadlineSeconds).toBeLessThanOrEqual(was.deadlineSeconds);
+          // Named approvers stand in for the initiator, who decides only where nobody is named (docs/adr/0018).
+          if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isMet(is.approvers, [who]))
+            expect(isMet(was.approvers, [who])).toBe(true);
+        },
       );
     });
 
