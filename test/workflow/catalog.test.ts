@@ -4,6 +4,7 @@ import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { withCode } from '../support/refusal.ts';
 import {
   ADMINISTRATORS,
   allowed,
@@ -277,10 +278,9 @@ describe('setting (S3.6)', () => {
         changes: [{ tool: 'issues/close', ...over }],
       });
     await change({ requiresApproval: false });
-    await expect(change({ requiresApproval: true })).rejects.toMatchObject({
-      code: 'CATALOG_SETTING_UNSUPPORTED',
-      message: expect.stringContaining('nobody is on duty to approve.'),
-    });
+    await expect(change({ requiresApproval: true })).rejects.toMatchObject(
+      withCode('CATALOG_SETTING_UNSUPPORTED', 'nobody is on duty to approve.'),
+    );
     await expect(change({ approvers: { ids: [] } })).rejects.toMatchObject({ code: 'CATALOG_SETTING_UNSUPPORTED' });
     expect(await change({ enabled: false })).toMatchObject({ status: 'applied' });
   });
@@ -292,10 +292,9 @@ describe('setting (S3.6)', () => {
       { tool: 'issue.get', enabled: false },
       { tool: 'issue.gett', enabled: false },
     ];
-    await expect(catalog.setToolPolicies({ by: ANN, expectedVersion, changes })).rejects.toMatchObject({
-      code: 'TOOL_UNKNOWN',
-      message: expect.stringContaining('issue.get'),
-    });
+    await expect(catalog.setToolPolicies({ by: ANN, expectedVersion, changes })).rejects.toMatchObject(
+      withCode('TOOL_UNKNOWN', 'issue.get'),
+    );
     expect((await catalog.snapshot()).entries).toEqual(entries);
   });
 });
