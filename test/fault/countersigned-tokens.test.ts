@@ -15,7 +15,7 @@ import {
   sendCall,
   startCountersignedScene,
 } from '../support/oauth/guarded-server.ts';
-import { factsOf, outcomes, replayOwn, results } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, replayOwn, results } from '../support/world/run-record.ts';
 
 jest.setTimeout(120_000);
 
@@ -229,8 +229,7 @@ test('keys rotate: the one that was published before signs now, and servers take
   const next = await scene.world.start([{ calls: [{ tool: 'bank/look', arguments: {} }] }, { text: 'Done.' }], {
     servers: [{ name: 'bank' }],
   });
-  await next.result();
-  expect(await outcomes(next)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(next)).toEqual({ 't1.c0': 'succeeded' });
   expect(decodeProtectedHeader(tokensOf(scene.bank, 'tools/call', 'look').at(-1) ?? '')).toMatchObject({
     kid: 'issuer-2',
   });

@@ -8,7 +8,7 @@ import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { hostingModel, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
-import { outcomes, replayOwn } from '../support/world/run-record.ts';
+import { outcomesAtEnd, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
@@ -64,8 +64,7 @@ test(
     for (const { model, runs, request, ...purposes } of begun) {
       const [waiting, underWay] = runs;
       await waiting.decide(decisionOn(request, 'bob'));
-      await waiting.result();
-      expect(await outcomes(waiting)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await outcomesAtEnd(waiting)).toEqual({ 't1.c0': 'succeeded' });
       expect(bank.callsFor(purposes.waiting)).toHaveLength(1);
       const lost = await lostCall(underWay, 't1.c0', 1, RECOVERY_MS);
       expect(lost).toMatchObject({ hosted: model, about: { kind: 'outcome', attempt: 1 } });

@@ -17,7 +17,7 @@ import { sightingsInHistory } from '../support/canary/stores.ts';
 import { authorizationsOf, GATED_CALL, type GrantScene, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { until } from '../support/until.ts';
-import { factsOf, outcomes, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { factsOf, outcomesAtEnd, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, startWorld } from '../support/world/world.ts';
 
 jest.setTimeout(120_000);
@@ -81,8 +81,7 @@ describe('an authorization that a caller gives (S1.1, S1.3, S1.4, S1.7, H-1)', (
     const zone = await startWorld({ ...common, config: zoned, role: 'tools' });
     try {
       const run = await keyless.start(TWO_CALLS, {}, { authorizations: { shared: 'token-of-the-zone-1234' } });
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
       expect(authorizationsOf(shared, 'tools/call')).toContain('Bearer token-of-the-zone-1234');
       expect(await sightingsInHistory(keyless, run.runId, ['token-of-the-zone-1234'])).toEqual([]);
       // Control: what stands in the same history is found.

@@ -15,6 +15,7 @@ import {
   factsOf,
   ledgerShows,
   outcomes,
+  outcomesAtEnd,
   refusalOf,
   traceOf,
   transcript,
@@ -219,8 +220,7 @@ describe('decisions of one person', () => {
         await handle.signal('decide', { ...decisionOn(first, 'bob', 'reject'), decisionId: 'first' });
         await handle.signal('decide', { ...decisionOn(first, 'ann'), decisionId: 'second' });
         await world.restartWorkers();
-        await run.result();
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+        expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected' });
         expect(factsOf(await run.ledger(), 'decision.refused')).toMatchObject([
           { decisionId: 'second', code: 'ALREADY_DECIDED' },
         ]);
@@ -375,8 +375,7 @@ describe('decisions of one person', () => {
         };
         await until(fired, { what: 'the deadline', withinMs: 45_000 });
         await world.restartWorkers();
-        await run.result();
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'expired' });
+        expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'expired' });
         const ledger = await run.ledger();
         expect(factsOf(ledger, 'decision.refused')).toMatchObject([
           { decisionId: 'in-the-last-moment', code: 'DECISION_EXPIRED' },
@@ -587,8 +586,7 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
         policy: { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 1 } } } } },
       },
     );
-    await run.result();
-    expect(await outcomes(run)).toEqual({
+    expect(await outcomesAtEnd(run)).toEqual({
       't1.c0': 'denied',
       't1.c1': 'expired',
       't1.c2': 'denied',
@@ -612,8 +610,7 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
     expect((await openRequests(run, 2)).map(({ callId }) => callId)).toEqual(['t1.c1', 't1.c2']);
     await run.decide(decisionOn(second, 'ann', 'reject'));
     await run.decide(decisionOn(third, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected', 't1.c2': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected', 't1.c2': 'succeeded' });
     expect(bank.callsFor('twice')).toHaveLength(2);
   });
 });

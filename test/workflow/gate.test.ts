@@ -22,6 +22,7 @@ import {
   factsOf,
   ledgerShows,
   outcomes,
+  outcomesAtEnd,
   refusalOf,
   replayOwn,
   results,
@@ -384,8 +385,7 @@ describe('rules with conditions', () => {
       const steps = [{ calls: [pay('own', 5), pay('own', 50)] }, END];
       const rules = [{ id: 'mine', when: 'args.amount > 10.0', then: 'deny' as const }];
       const run = await world.start(steps, { policy: { rules } });
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'denied' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'denied' });
       const wrong = await world.start(steps, {
         policy: { rules: [{ id: 'mine', when: 'amount > 10.0', then: 'ask' }] },
       });

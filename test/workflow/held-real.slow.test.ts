@@ -14,7 +14,7 @@ import { answerTo, question } from '../support/scenes/input.ts';
 import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import { person, service, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { factsOf, outcomes, results } from '../support/world/run-record.ts';
+import { factsOf, outcomesAtEnd, results } from '../support/world/run-record.ts';
 import { startWorld, type World } from '../support/world/world.ts';
 
 jest.setTimeout(120_000);
@@ -113,8 +113,7 @@ describe('somebody answers', () => {
     const run = await world.start(asks);
     const { responses: _, ...answer } = { responses: {}, ...answerTo(await question(run), {}) };
     await run.provideInput({ ...answer, kind: 'decline' });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(await said(run)).toContain('User declined');
   });
 
@@ -134,8 +133,7 @@ describe('somebody answers', () => {
     // The other way round than they came.
     await run.provideInput(answerTo(url, { question: { action: 'accept' } }));
     await run.provideInput(answerTo(form, named('Ben')));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
     expect(await said(run)).toContain('User completed the URL elicitation flow');
   });
 });
@@ -143,8 +141,7 @@ describe('somebody answers', () => {
 test('nobody answers: the server hears that nobody does, never a yes, and the call ends as the server likes; a late answer is refused', async () => {
   const run = await world.start(asks, { policy: { deadlineSeconds: 10 } });
   const shown = await question(run);
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   expect(await said(run)).toContain('User cancelled');
   const ledger = await run.ledger();
   expect(factsOf(ledger, 'request.closed')).toMatchObject([{ callId: 't1.c0', status: 'expired' }]);

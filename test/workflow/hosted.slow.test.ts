@@ -10,7 +10,7 @@ import { type HostingProvider, startHostingProvider } from '../support/models/ho
 import { objects } from '../support/models/dialect.ts';
 import { withCode } from '../support/refusal.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
-import { factsOf, outcomes, refusalOf, results, transcript } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, refusalOf, results, transcript } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 let scene: HostedWorld;
@@ -92,8 +92,7 @@ describe('a hosted call', () => {
 
   test('that policy allows is approved at once, and recorded as allowed', async () => {
     const run = await scene.started(['open'], [{ calls: [pay('open', 'allowed')] }]);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('allowed')).toHaveLength(1);
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'verdict')).toMatchObject([{ verdict: 'allow', hosted: 'gpt' }]);
@@ -103,8 +102,7 @@ describe('a hosted call', () => {
   test('that is rejected is never made, and the provider is told why', async () => {
     const run = await scene.started(['bank'], [{ calls: [pay('bank', 'rejected')] }]);
     await decideNext(run, 'bob', 'reject');
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected' });
     expect(bank.callsFor('rejected')).toHaveLength(0);
     const { steps, calls } = scene.askedAs('rejected');
     expect(calls).toEqual([]);
@@ -119,8 +117,7 @@ describe('a hosted call', () => {
 
   test('that policy denies, or that nobody decides in time, is never made', async () => {
     const run = await scene.started(['shut', 'short'], [{ calls: [pay('shut', 'denied'), pay('short', 'expired')] }]);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'expired' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'expired' });
     expect([...bank.callsFor('denied'), ...bank.callsFor('expired')]).toEqual([]);
     const responses = objects(scene.askedAs('expired').steps.at(-1)?.['input']).filter(
       ({ type }) => type === 'mcp_approval_response',
@@ -175,8 +172,7 @@ describe('calls beside each other', () => {
     await run.decide(decisionOn(second, 'ann'));
     await run.decide(decisionOn(third, 'ann'));
     await run.decide(decisionOn(first, 'bob', 'reject'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'succeeded' });
     expect(['one', 'two', 'three'].map((purpose) => bank.callsFor(purpose).length)).toEqual([0, 1, 1]);
     // The local one came from this service, the other from the scene.provider.
     expect(scene.askedAs('"two').calls.map(({ tools }) => objects(tools).map((tool) => tool['server_label']))).toEqual([
@@ -203,8 +199,7 @@ describe('calls beside each other', () => {
       ]);
       await run.decide(decisionOn(first, 'bob', 'reject'));
       await run.decide(decisionOn(second, 'ann'));
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded' });
       expect(bank.callsFor(purpose).map(({ tool }) => tool)).toEqual(['now']);
       const said = await transcript(world, run);
       names.push(said.flatMap((each) => (each.role === 'tool' ? each.results : [])).map(({ name }) => name));
@@ -218,8 +213,7 @@ describe('calls beside each other', () => {
       ['bank', 'local'],
       [{ calls: [{ function: 'bank__pay', arguments: { purpose: 'crossed' } }, pay('local', 'crossed')] }],
     );
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'denied' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'denied' });
     expect(bank.callsFor('crossed')).toEqual([]);
   });
 });
@@ -239,8 +233,7 @@ test('a real file server behind the provider writes what was approved', async ()
   const write = { server: 'files', tool: 'write_file', arguments: { path, content: 'approved' } };
   const run = await scene.started(['files'], [{ calls: [write] }]);
   await decideNext(run, 'ann');
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   expect(await readFile(path, 'utf8')).toBe('approved');
 });
 
@@ -265,8 +258,7 @@ describe('who calls', () => {
     expect(hosted).toMatchObject({ server, tool, definitionHash, arguments: args, approvers });
     for (const each of [run, other]) {
       await decideNext(each, 'ann');
-      await each.result();
-      expect(await outcomes(each)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await outcomesAtEnd(each)).toEqual({ 't1.c0': 'succeeded' });
     }
     const [ours, theirs] = [await results(world, run), await results(world, other)];
     expect(theirs[0]?.outcome).toEqual(ours[0]?.outcome);

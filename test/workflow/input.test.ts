@@ -5,7 +5,7 @@ import { withCode } from '../support/refusal.ts';
 import { answerTo, approved, named, question, steps, useInputScene, yes } from '../support/scenes/input.ts';
 import type { MrtrServer } from '../support/servers/mrtr-server.ts';
 import { until } from '../support/until.ts';
-import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
+import { executions, factsOf, outcomes, outcomesAtEnd } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const scene = useInputScene();
@@ -154,8 +154,7 @@ describe('a call that policy allowed', () => {
       runId,
       approver,
     });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'failed' });
     expect(server.legs).toHaveLength(11);
   });
 });

@@ -5,7 +5,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { ledgerShows, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
@@ -147,8 +147,7 @@ test.each([
     expect(bank.callsFor(purpose)).toHaveLength(1);
     bank.release(purpose);
     await run.decide(decisionOn(again, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor(purpose)).toHaveLength(2);
   },
 );
