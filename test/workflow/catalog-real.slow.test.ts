@@ -21,6 +21,7 @@ let world: World;
 beforeAll(async () => {
   [files, everything] = await Promise.all([startFilesystemServer(), startEverythingServer()]);
   world = await startWorld({
+    beside: [files, everything],
     config: {
       policy: { strategy: 'never' },
       catalog: {
@@ -30,10 +31,7 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([files.close(), everything.close()]);
-});
+afterAll(async () => world.stop());
 
 test('the filesystem server behind mcp-proxy: what is allowed runs, what is asked waits, what is disabled is not there', async () => {
   const catalog = world.countersign.catalog('files');

@@ -20,7 +20,7 @@ import {
   traceOf,
   transcript,
 } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import {
   decideNext,
@@ -29,7 +29,6 @@ import {
   requestAfter,
   requestFor,
   rolled,
-  startWorld,
   type World,
 } from '../support/world/world.ts';
 import { resetRun } from '../support/world/reset.ts';
@@ -49,18 +48,11 @@ describe('decisions of one person', () => {
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const approvers = { ids: ['ann', 'bob'], groups: ['auditors'] };
     const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
-    world = await startWorld({
-      engine,
-      config: { taskQueue: 'decisions', policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } },
-    });
+    ({ bank, world } = await startBank({ taskQueue: 'decisions', policy }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function asking(
     purpose: string,

@@ -338,14 +338,9 @@ describe('rules with conditions', () => {
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
-    const servers = { bank: { url: bank.url, credentials: { kind: 'none' as const } } };
-    world = await startWorld({ engine, config: { taskQueue: 'rules', servers, policy: POLICY } });
+    ({ bank, world } = await startBank({ taskQueue: 'rules', policy: POLICY }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   const pay = (purpose: string, amount: number) => ({ tool: 'bank/pay', arguments: { purpose, amount } });
   const END = { text: 'done' };
@@ -588,6 +583,7 @@ describe('a server that changes its tools while a call waits, without any catalo
       bank = await startRawServer({ era, pages: [[PAY]] });
       world = await startWorld({
         engine,
+        beside: [bank],
         config: {
           taskQueue: `drift-${era}`,
           // Asked before every call, so that no test waits for what is known to grow old.
@@ -596,10 +592,7 @@ describe('a server that changes its tools while a call waits, without any catalo
         },
       });
     });
-    afterAll(async () => {
-      await world.stop();
-      await bank.close();
-    });
+    afterAll(async () => world.stop());
 
     const lists = (...tools: readonly object[]): void => bank.become({ era, pages: [tools] });
     const methodsSince = (at: number): unknown[] =>

@@ -35,6 +35,7 @@ describe.each(['2026-07-28', 'legacy'] as const)('server-filesystem behind mcp-p
     files = await startFilesystemServer();
     world = await startWorld({
       engine,
+      beside: [files],
       config: {
         taskQueue: `files-${protocol}`,
         // Asked for its tools before every call, as a server that changes them would be.
@@ -43,10 +44,7 @@ describe.each(['2026-07-28', 'legacy'] as const)('server-filesystem behind mcp-p
       },
     });
   });
-  afterAll(async () => {
-    await world.stop();
-    await files.close();
-  });
+  afterAll(async () => world.stop());
 
   test('a run writes and moves a file, each once its call was approved, and reads it back', async () => {
     const [from, to] = [join(files.folder, 'draft.txt'), join(files.folder, 'final.txt')];
@@ -104,6 +102,7 @@ describe('server-everything (legacy era, stateful)', () => {
     const zone = await keepZoneKey(engine.directory);
     world = await startWorld({
       engine,
+      beside: [everything],
       config: {
         taskQueue: 'everything',
         servers: { all: { url: everything.url, credentials, tasks: {} } },
@@ -112,10 +111,7 @@ describe('server-everything (legacy era, stateful)', () => {
       },
     });
   });
-  afterAll(async () => {
-    await world.stop();
-    await everything.close();
-  });
+  afterAll(async () => world.stop());
 
   const ofOne = async (run: RunHandle): Promise<readonly unknown[]> =>
     (await results(world, run)).map(({ outcome }) => outcome);

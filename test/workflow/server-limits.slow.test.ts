@@ -56,6 +56,7 @@ beforeAll(async () => {
   const of = (name: Name, limits?: object) =>
     ({ url: servers[name].url, credentials: { kind: 'none' }, limits }) as const;
   world = await startWorld({
+    beside: [files, ...Object.values(servers)],
     config: {
       policy: { strategy: 'never', approvers: { ids: ['ann'] } },
       servers: {
@@ -74,10 +75,7 @@ afterEach(() => {
   desk = new Desk();
   for (const server of Object.values(servers)) server.become(working());
 });
-afterAll(async () => {
-  await world.stop();
-  for (const server of [files, ...Object.values(servers)]) await server.close();
-});
+afterAll(async () => world.stop());
 
 async function start(name: Name, count: number, over: Partial<RunSpecInput> = {}): Promise<RunHandle> {
   const calls = Array.from({ length: count }, (_, index) => ({ tool: `${name}/do`, arguments: { index } }));

@@ -15,8 +15,9 @@ import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { blocksOf } from '../support/guide.ts';
 import { withCode } from '../support/refusal.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
+import { startBank } from '../support/world/bank-world.ts';
 import {
   executions,
   factsOf,
@@ -41,17 +42,9 @@ describe('starting', () => {
   const APPROVAL = { type: 'mcp_approval_response', approval_request_id: 't1.c0', approve: true };
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
-    const credentials = { kind: 'none' } as const;
-    world = await startWorld({
-      engine,
-      config: { taskQueue: 'start', servers: { bank: { url: bank.url, credentials } } },
-    });
+    ({ bank, world } = await startBank({ taskQueue: 'start' }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   const pay = (purpose: string) => ({ tool: 'bank/pay', arguments: { purpose } });
   const END = { text: 'done' };
@@ -251,21 +244,12 @@ describe('as docs/guide/starting-from-any-language.md shows it (S1.2, S2.2, INV-
   let commands: readonly string[];
 
   beforeAll(async () => {
-    tickets = await startRecordingServer();
     const calls = ['first', 'second'].map((purpose) => ({ tool: 'tickets/pay', arguments: { purpose } }));
-    world = await startWorld({
-      engine,
-      config: {
-        servers: { tickets: { url: tickets.url, credentials: { kind: 'none' } } },
-        models: { main: { provider: 'scripted', script: Script.parse({ steps: [{ calls }, { text: 'Closed.' }] }) } },
-      },
-    });
+    const main = { provider: 'scripted' as const, script: Script.parse({ steps: [{ calls }, { text: 'Closed.' }] }) };
+    ({ bank: tickets, world } = await startBank({ models: { main } }, { engine, names: ['tickets'] }));
     commands = (await blocksOf(PAGE, 'sh')).flatMap(({ text }) => text.split(/\n(?=temporal )/));
   });
-  afterAll(async () => {
-    await world.stop();
-    await tickets.close();
-  });
+  afterAll(async () => world.stop());
 
   /** The one command of the page that begins like this. */
   function command(beginning: string): string {
