@@ -72,7 +72,6 @@ describe.each<Era>(['modern', 'legacy'])(
             ]),
           ),
         },
-        client: { deadlineMs: 60_000 },
       });
       const { address, namespace } = world.engine.server;
       // The way of this worker to Temporal, which can be cut while the worker goes on.

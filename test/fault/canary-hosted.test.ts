@@ -53,6 +53,7 @@ beforeAll(async () => {
     apiKey: '${API_KEY}',
   } as const;
   world = await startFaultWorld({
+    beside: [provider, desk],
     // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
     bundle: await sharedBundle(),
     config: {
@@ -124,10 +125,7 @@ beforeAll(async () => {
   ];
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([provider?.close(), desk?.close()]);
-});
+afterAll(async () => world?.stop());
 
 test('the provider was shown the secrets, where they belong, and every ending came through the run', async () => {
   expect(new Set(provider.asked.map(({ authorization }) => authorization))).toEqual(

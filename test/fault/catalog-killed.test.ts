@@ -39,21 +39,17 @@ beforeAll(async () => {
   server = await startListingServer();
   server.lists(BEFORE, 'before');
   world = await startFaultWorld({
+    beside: [server],
     config: {
       catalog: { administrators: ADMINISTRATORS, origins: [new URL(server.url).origin] },
       // A listing that is held keeps everything else from being asked: that is how a change is met half done.
       worker: { maxConcurrentActivities: 1 },
     },
-    // A message may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
   worker = await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 /** All tools at once, so that a half of it could be seen. */
 function change(requestId: string, expectedVersion = 1, deadlineSeconds = 77): Change {

@@ -53,6 +53,7 @@ beforeAll(async () => {
   });
   const script = { steps: [{ calls: [{ tool: 'desk/deploy' }] }, { text: 'Done.' }] };
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: {
         desk: {
@@ -65,14 +66,10 @@ beforeAll(async () => {
       policy: { approvers: { ids: ['ann'] }, strategy: 'never' },
       models: { asked: { provider: 'scripted', script } },
     },
-    client: { deadlineMs: 60_000 },
   });
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 /** A run whose worker of this role was killed while its question was open, with another worker there. */
 async function killed(

@@ -24,19 +24,15 @@ beforeAll(async () => {
   bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
   const gpt = hostingModel(provider);
   world = await startFaultWorld({
+    beside: [provider, bank],
     config: {
       models: { gpt, keeping: { ...gpt, storesAnswers: true } },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' }, execute: 'hosted' } },
       policy: { approvers: { ids: ['bob'] }, servers: { bank: { tools: { slow: 'allow' } } } },
     },
-    // A decision may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
 }, RECOVERY_MS);
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([provider.close(), bank.close()]);
-});
+afterAll(async () => world?.stop());
 
 async function started(model: string, tool: string, purpose: string): Promise<RunHandle> {
   provider.script(purpose, [{ calls: [{ server: 'bank', tool, arguments: { purpose } }] }, { text: 'done' }]);

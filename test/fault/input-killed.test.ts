@@ -81,6 +81,7 @@ beforeAll(async () => {
     script: { steps: [{ calls: [{ tool: 'desk/book', arguments: { name } }] }, { text: 'Done.' }] },
   });
   world = await startFaultWorld({
+    beside: [server],
     files: { 'zone.pem': zone.pem },
     config: {
       servers: { desk: { url: server.url, taskQueue: 'zone', credentials: { kind: 'none' } } },
@@ -88,7 +89,6 @@ beforeAll(async () => {
       grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       models: { between: stepsOf('between'), unacted: stepsOf('unacted'), acted: stepsOf('acted') },
     },
-    client: { deadlineMs: 60_000 },
   });
   const [runsSide, toolsSide] = await startWorkers();
   for (const name of NAMES) runs[name] = await world.start(name);
@@ -113,10 +113,7 @@ beforeAll(async () => {
   await startWorkers();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 async function askedOnce(name: Name): Promise<void> {
   const ledger = await runs[name].ledger();

@@ -30,6 +30,7 @@ beforeAll(async () => {
     script: { steps: [{ calls: [{ tool, arguments: { purpose } }] }, { text: 'Done.' }] },
   });
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { once: { url, credentials }, asked: { url, credentials } },
       policy: { approvers: { ids: ['bob'] }, servers: { once: { default: 'allow' } } },
@@ -39,7 +40,6 @@ beforeAll(async () => {
         approved: stepsOf('approved', 'asked/slow'),
       },
     },
-    client: { deadlineMs: 60_000 },
   });
   const worker = await world.startWorker();
   for (const name of NAMES) runs[name] = await world.start(name);
@@ -50,10 +50,7 @@ beforeAll(async () => {
   await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 async function asked(name: (typeof NAMES)[number]) {
   const run = runs[name];

@@ -34,22 +34,20 @@ beforeAll(async () => {
   server = await startRecordingServer();
   const calls = [{ tool: 'office/pay', arguments: { purpose: 'held' } }];
   world = await startFaultWorld({
+    beside: [server],
     config: {
       taskQueue: 'held',
       servers: { office: { url: server.url, credentials: { kind: 'none' } } },
       policy: { approvers: { ids: ['bob'] } },
       models: { payer: { provider: 'scripted', script: { steps: [{ calls }, { text: 'Done.' }] } } },
     },
-    client: { deadlineMs: 60_000, taskQueue: 'held' },
+    client: { taskQueue: 'held' },
     bundle: await sharedBundle(),
   });
   holder = await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 /** Temporal sends what comes next to the common queue at once, which it does otherwise after `stickyQueueTimeoutMs`. */
 async function letGo(run: RunHandle): Promise<void> {

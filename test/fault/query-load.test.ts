@@ -33,6 +33,7 @@ beforeAll(async () => {
   server = await startRecordingServer();
   const calls = [{ tool: 'office/pay', arguments: { purpose: 'load' } }];
   world = await startFaultWorld({
+    beside: [server],
     config: {
       taskQueue: 'polled',
       servers: { office: { url: server.url, credentials: { kind: 'none' } } },
@@ -41,7 +42,7 @@ beforeAll(async () => {
         payer: { provider: 'scripted', script: { steps: [{ calls }, { calls }, { calls }, { text: 'Done.' }] } },
       },
     },
-    client: { deadlineMs: 60_000, taskQueue: 'polled' },
+    client: { taskQueue: 'polled' },
     // Its histories are compared with the product's own bundle.
     bundle: await sharedBundle(),
   });
@@ -49,10 +50,7 @@ beforeAll(async () => {
   frozen = await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 /** As somebody with a page open who says yes to all that comes. */
 async function countersigned(run: RunHandle, isOver: () => boolean): Promise<void> {

@@ -45,7 +45,6 @@ beforeAll(async () => {
       policy: { approvers: { ids: ['ann'] } },
       models: { clerk: { provider: 'scripted', script: { steps } } },
     },
-    client: { deadlineMs: 60_000 },
   });
   worker = await world.startWorker();
 });

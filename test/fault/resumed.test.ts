@@ -36,6 +36,7 @@ beforeAll(async () => {
     script: { steps: [{ calls: [{ tool, arguments: { purpose } }] }, { text: 'Done.' }] },
   });
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: {
         once: { url: server.url, credentials },
@@ -52,14 +53,10 @@ beforeAll(async () => {
       ]),
     },
     files: { 'zone.pem': zone.pem },
-    client: { deadlineMs: 60_000 },
   });
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 const start = async (name: string): Promise<RunHandle> =>
   await world.start(name, { servers: [{ name: 'once' }, { name: 'asked' }] });

@@ -62,7 +62,7 @@ const configOf = (): ConfigInput => {
 beforeAll(async () => {
   bank = await startRecordingServer();
   receivers = await Promise.all([startMessageReceiver(), startMessageReceiver()]);
-  world = await startFaultWorld({ config: configOf(), client: { deadlineMs: 60_000 } });
+  world = await startFaultWorld({ config: configOf() });
   worker = await world.startWorker();
 });
 afterAll(async () => {

@@ -25,6 +25,7 @@ beforeAll(async () => {
   server = await startRecordingServer();
   const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
       policy: {
@@ -48,10 +49,7 @@ beforeAll(async () => {
   worker = await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 /** As a careful sender does: the same decision again, until it is answered. */
 async function decideSurely(run: RunHandle, decision: ReturnType<typeof decisionOn>): Promise<void> {

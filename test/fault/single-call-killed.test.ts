@@ -107,7 +107,6 @@ describe.each<Era>(['modern', 'legacy'])('kill -9 of the worker in mid-call, at 
           servers: Object.fromEntries(free.map(([way, point]) => [nameOf(way, point), { default: 'allow' as const }])),
         },
       },
-      client: { deadlineMs: 60_000 },
     });
     provider = await startTestProvider();
     gateway = await startTestGateway(world, provider, { config: { may: { start: { ids: ['ann'] } } } });

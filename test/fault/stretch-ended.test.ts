@@ -33,6 +33,7 @@ beforeAll(async () => {
   shop = await startRecordingServer();
   provider = await startTurnProvider(PLANS);
   world = await startFaultWorld({
+    beside: [provider, shop],
     config: {
       servers: { shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow'] } },
       policy: { unknownOutcomes: 'record', servers: { shop: { tools: { lookup: 'allow', slow: 'allow' } } } },
@@ -40,16 +41,11 @@ beforeAll(async () => {
       // The stretch ends where the scene says, however slow the machine is.
       execution: { stretch: { seconds: 300 } },
     },
-    client: { deadlineMs: 60_000 },
   });
   await world.startWorker();
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await provider?.close();
-  await shop?.close();
-});
+afterAll(async () => world?.stop());
 
 /** Ends the run, or interrupts it. */
 async function end(run: RunHandle, way: Way): Promise<void> {

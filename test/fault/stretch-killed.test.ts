@@ -181,7 +181,6 @@ beforeAll(async () => {
       ],
     ),
   );
-  const client = { deadlineMs: 60_000 };
   const log = { level: 'debug' as const };
   world = await startFaultWorld({
     // Temporal hears of no heartbeat for as long as it takes to reach every place. With a short timeout it would give
@@ -195,7 +194,6 @@ beforeAll(async () => {
       execution,
       log,
     },
-    client,
   });
   const { engine, bundle } = world;
   frozenWorld = await startFaultWorld({
@@ -209,7 +207,6 @@ beforeAll(async () => {
       execution,
       log,
     },
-    client,
   });
   await Promise.all([killAll(), freezeAll()]);
   await world.startWorker();

@@ -20,6 +20,7 @@ beforeAll(async () => {
   server = await startTaskServer();
   const zone = await zoneKey();
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { mine: { url: server.url, credentials: { kind: 'none' }, tasks: { seconds: 600 } } },
       policy: { servers: { mine: { tools: { dig: 'allow' } } } },
@@ -29,14 +30,10 @@ beforeAll(async () => {
       },
     },
     files: { 'zone.pem': zone.pem },
-    client: { deadlineMs: 60_000 },
   });
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 test.each(['between two questions', 'in the middle of a question'])('killed %s', async (when) => {
   const inTheMiddle = when === 'in the middle of a question';

@@ -24,6 +24,7 @@ beforeAll(async () => {
   server = await startRecordingServer();
   const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
       policy: {
@@ -40,14 +41,10 @@ beforeAll(async () => {
         },
       },
     },
-    client: { deadlineMs: 60_000 },
   });
 });
 
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
-});
+afterAll(async () => world?.stop());
 
 async function approveAll(run: RunHandle): Promise<void> {
   for (let turn = 1; turn <= TURNS; turn += 1) {

@@ -60,8 +60,6 @@ beforeAll(async () => {
         thinking: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl },
       },
     },
-    // A decision may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
   const worker = await world.startWorker();
   // Half an answer: what it says so far must not count.
