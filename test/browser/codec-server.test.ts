@@ -1,6 +1,6 @@
 /** Temporal UI in Chromium shows an encrypted run through the codec server, at the origin that it is configured for. */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { type Browser, chromium, type Page, type Request } from 'playwright-core';
 import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { type CodecServer, startCodecServer } from '../../gateway/codec/server.ts';
@@ -10,7 +10,7 @@ import { freePort } from '../../workers/dev-server.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { startWorld, type World } from '../support/world/world.ts';
 
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 const PAGE_MS = 30_000;
 const SECRET = `pay ${randomBytes(8).toString('hex')}`;
 const ENCRYPTION = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] };
@@ -40,14 +40,14 @@ beforeAll(async () => {
   await run.result();
   const { runId } = await world.client.workflow.getHandle(run.runId).describe();
   page = `:${uiPort}/namespaces/default/workflows/${run.runId}/${runId}`;
-}, LONG_MS);
+});
 
 afterAll(async () => {
   await browser?.close();
   await world?.stop();
   await engine?.stop();
   await codec?.stop();
-}, LONG_MS);
+});
 
 /** Opens the run's page, and waits until the browser has let it have an answer of the codec server, or not. */
 async function opened(host: string): Promise<{ readonly tab: Page; readonly isAnswered: boolean }> {
@@ -63,29 +63,17 @@ async function opened(host: string): Promise<{ readonly tab: Page; readonly isAn
   return { tab, isAnswered: await asked };
 }
 
-test(
-  'at the configured origin the page shows what the run was asked',
-  async () => {
-    const { tab, isAnswered } = await opened('127.0.0.1');
-    expect(isAnswered).toBe(true);
-    await tab.getByText(SECRET).first().waitFor();
-    await tab.close();
-  },
-  LONG_MS,
-);
+test('at the configured origin the page shows what the run was asked', async () => {
+  const { tab, isAnswered } = await opened('127.0.0.1');
+  expect(isAnswered).toBe(true);
+  await tab.getByText(SECRET).first().waitFor();
+  await tab.close();
+});
 
-test(
-  'at another origin the browser gives the same page nothing to show',
-  async () => {
-    const { tab, isAnswered } = await opened('localhost');
-    expect(isAnswered).toBe(false);
-    await tab
-      .getByText('WorkflowExecutionCompleted')
-      .or(tab.getByText('Workflow Execution Completed'))
-      .first()
-      .waitFor();
-    expect(await tab.locator('body').innerText()).not.toContain(SECRET);
-    await tab.close();
-  },
-  LONG_MS,
-);
+test('at another origin the browser gives the same page nothing to show', async () => {
+  const { tab, isAnswered } = await opened('localhost');
+  expect(isAnswered).toBe(false);
+  await tab.getByText('WorkflowExecutionCompleted').or(tab.getByText('Workflow Execution Completed')).first().waitFor();
+  expect(await tab.locator('body').innerText()).not.toContain(SECRET);
+  await tab.close();
+});

@@ -15,6 +15,8 @@ import { decisionOn, openRequests } from '../support/world/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { DESK, done, faultsOf, LONG_MS, type PagesWorld, PHONE, picture, startPagesWorld } from './pages-world.ts';
 
+jest.setTimeout(LONG_MS);
+
 const ORDER = {
   name: 'order',
   title: 'Order goods',
@@ -101,103 +103,91 @@ beforeAll(async () => {
       },
     },
   });
-}, LONG_MS);
+});
 afterEach(async () => await pages.clear());
 afterAll(async () => {
   await pages?.stop();
   await shop?.close();
-}, LONG_MS);
+});
 
 const compare = async (page: Page) =>
   await page.getByRole('button', { name: 'Compare before approving' }).first().click();
 
-test(
-  'other arguments follow the schema of the tool, and need no JavaScript',
-  async () => {
-    const { run, path } = await pages.asking({ purpose: 'by schema', ...ORDERED }, SHOP, 'shop/order');
-    const page = await pages.signedIn('ann', path, { javaScriptEnabled: false });
-    await page.getByRole('link', { name: 'Approve with other arguments' }).click();
-    await page.getByText('Name as in the register of suppliers.').waitFor();
-    await page.getByLabel('supplier').first().fill('Meier AG');
-    await page.getByLabel('count').fill('20');
-    await page.getByLabel('currency').selectOption('CHF');
-    await page.locator('[type=checkbox][name="argument.3"]').uncheck();
-    await page.getByRole('button', { name: 'Add an item to lines' }).click();
-    await page.getByLabel('article').nth(1).fill('CD-0001');
-    await page.getByLabel('count').nth(1).fill('0');
-    // The browser checks the same bounds; this form comes from one that does not.
-    await page
-      .locator('form[data-edit]')
-      .first()
-      .evaluate((form: { noValidate: boolean }) => (form.noValidate = true));
-    await compare(page);
-    expect(await page.locator('.problem').allInnerTexts()).toEqual(['must be at least 1']);
-    expect(await page.getByLabel('supplier').first().inputValue()).toBe('Meier AG');
-    await page.getByLabel('count').nth(1).fill('2');
-    await compare(page);
-    const changes = await page.getByRole('region', { name: 'What you change' }).innerText();
-    expect(changes).toMatch(/Müller GmbH[\s\S]*Meier AG/);
-    await page.getByRole('button', { name: 'Approve these arguments' }).click();
-    await done(page);
-    await run.result();
-    expect(shop.callsFor('by schema').map(({ arguments: args }) => args)).toEqual([
-      {
-        purpose: 'by schema',
-        supplier: 'Meier AG',
-        currency: 'CHF',
-        express: false,
-        lines: [
-          { article: 'AB-1200', count: 20 },
-          { article: 'CD-0001', count: 2 },
-        ],
-      },
-    ]);
-  },
-  LONG_MS,
-);
+test('other arguments follow the schema of the tool, and need no JavaScript', async () => {
+  const { run, path } = await pages.asking({ purpose: 'by schema', ...ORDERED }, SHOP, 'shop/order');
+  const page = await pages.signedIn('ann', path, { javaScriptEnabled: false });
+  await page.getByRole('link', { name: 'Approve with other arguments' }).click();
+  await page.getByText('Name as in the register of suppliers.').waitFor();
+  await page.getByLabel('supplier').first().fill('Meier AG');
+  await page.getByLabel('count').fill('20');
+  await page.getByLabel('currency').selectOption('CHF');
+  await page.locator('[type=checkbox][name="argument.3"]').uncheck();
+  await page.getByRole('button', { name: 'Add an item to lines' }).click();
+  await page.getByLabel('article').nth(1).fill('CD-0001');
+  await page.getByLabel('count').nth(1).fill('0');
+  // The browser checks the same bounds; this form comes from one that does not.
+  await page
+    .locator('form[data-edit]')
+    .first()
+    .evaluate((form: { noValidate: boolean }) => (form.noValidate = true));
+  await compare(page);
+  expect(await page.locator('.problem').allInnerTexts()).toEqual(['must be at least 1']);
+  expect(await page.getByLabel('supplier').first().inputValue()).toBe('Meier AG');
+  await page.getByLabel('count').nth(1).fill('2');
+  await compare(page);
+  const changes = await page.getByRole('region', { name: 'What you change' }).innerText();
+  expect(changes).toMatch(/Müller GmbH[\s\S]*Meier AG/);
+  await page.getByRole('button', { name: 'Approve these arguments' }).click();
+  await done(page);
+  await run.result();
+  expect(shop.callsFor('by schema').map(({ arguments: args }) => args)).toEqual([
+    {
+      purpose: 'by schema',
+      supplier: 'Meier AG',
+      currency: 'CHF',
+      express: false,
+      lines: [
+        { article: 'AB-1200', count: 20 },
+        { article: 'CD-0001', count: 2 },
+      ],
+    },
+  ]);
+});
 
-test.each(VIEWS)(
-  'the form of other arguments reads well at %s width',
-  async (name, viewport, colorScheme) => {
-    const { path } = await pages.asking({ ...ORDERED }, SHOP, 'shop/order');
-    const page = await pages.signedIn('ann', `${path}/edit`, { viewport, colorScheme });
-    expect(await faultsOf(page)).toEqual([]);
-    await picture(page, `edit-${name}`, true);
-    await page.getByLabel('count').fill('20');
-    await compare(page);
-    await page.getByRole('heading', { name: 'What you change' }).waitFor();
-    const changes = page.getByRole('region', { name: 'What you change' });
-    // What was not touched is as it was, also what is checked.
-    expect(await changes.getByRole('term').allInnerTexts()).toEqual(['lines[0].count']);
-    expect(await faultsOf(page)).toEqual([]);
-    await picture(page, `compare-${name}`);
-  },
-  LONG_MS,
-);
+test.each(VIEWS)('the form of other arguments reads well at %s width', async (name, viewport, colorScheme) => {
+  const { path } = await pages.asking({ ...ORDERED }, SHOP, 'shop/order');
+  const page = await pages.signedIn('ann', `${path}/edit`, { viewport, colorScheme });
+  expect(await faultsOf(page)).toEqual([]);
+  await picture(page, `edit-${name}`, true);
+  await page.getByLabel('count').fill('20');
+  await compare(page);
+  await page.getByRole('heading', { name: 'What you change' }).waitFor();
+  const changes = page.getByRole('region', { name: 'What you change' });
+  // What was not touched is as it was, also what is checked.
+  expect(await changes.getByRole('term').allInnerTexts()).toEqual(['lines[0].count']);
+  expect(await faultsOf(page)).toEqual([]);
+  await picture(page, `compare-${name}`);
+});
 
-test(
-  'who is asked again sees what has changed in the definition, and the earlier calls of the tool',
-  async () => {
-    const { run, path } = await pages.asking({ purpose: 'changed', ...ORDERED }, SHOP, 'shop/order');
-    const page = await pages.signedIn('ann', path);
-    await page.getByText('The whole definition').click();
-    await page.getByText('"inputSchema"').waitFor();
-    sold[0] = { ...ORDER, description: 'Orders goods, and pays for them at once.' };
-    try {
-      await page.getByRole('button', { name: 'Approve', exact: true }).click();
-      await until(async () => (await run.requests())[0]?.reopenedBecause !== undefined, { what: 'asked again' });
-      await page.goto(`${pages.url}${path}`);
-      const tool = page.getByRole('region', { name: 'What the server says of its tool' });
-      await tool.getByText('Changed since this run listed its tools').waitFor();
-      expect(await page.locator('.banner.warning').innerText()).toMatch(/description was .*sends an invoice/);
-      expect(await faultsOf(page)).toEqual([]);
-      await run.stop({ by: 'ann', reason: 'seen' });
-    } finally {
-      sold[0] = ORDER;
-    }
-  },
-  LONG_MS,
-);
+test('who is asked again sees what has changed in the definition, and the earlier calls of the tool', async () => {
+  const { run, path } = await pages.asking({ purpose: 'changed', ...ORDERED }, SHOP, 'shop/order');
+  const page = await pages.signedIn('ann', path);
+  await page.getByText('The whole definition').click();
+  await page.getByText('"inputSchema"').waitFor();
+  sold[0] = { ...ORDER, description: 'Orders goods, and pays for them at once.' };
+  try {
+    await page.getByRole('button', { name: 'Approve', exact: true }).click();
+    await until(async () => (await run.requests())[0]?.reopenedBecause !== undefined, { what: 'asked again' });
+    await page.goto(`${pages.url}${path}`);
+    const tool = page.getByRole('region', { name: 'What the server says of its tool' });
+    await tool.getByText('Changed since this run listed its tools').waitFor();
+    expect(await page.locator('.banner.warning').innerText()).toMatch(/description was .*sends an invoice/);
+    expect(await faultsOf(page)).toEqual([]);
+    await run.stop({ by: 'ann', reason: 'seen' });
+  } finally {
+    sold[0] = ORDER;
+  }
+});
 
 test.each(VIEWS)(
   'the ledger of a run is checked, and the page says what that shows, at %s width',
@@ -224,7 +214,6 @@ test.each(VIEWS)(
     expect(await faultsOf(page)).toEqual([]);
     await picture(page, `ledger-${name}`);
   },
-  LONG_MS,
 );
 
 /** Moves by the tabulator until this has the focus. */
@@ -236,29 +225,25 @@ async function tabTo(page: Page, wanted: Locator): Promise<void> {
   throw new Error('the keyboard does not reach it');
 }
 
-test(
-  'arguments are changed by the keyboard alone',
-  async () => {
-    const { run, path } = await pages.asking({ purpose: 'by keys', ...ORDERED }, SHOP, 'shop/order');
-    const page = await pages.signedIn('ann', path);
-    await tabTo(page, page.getByRole('link', { name: 'Approve with other arguments' }));
-    await page.keyboard.press('Enter');
-    const count = page.getByLabel('count');
-    await count.waitFor();
-    await tabTo(page, count);
-    await page.keyboard.press('Control+A');
-    await page.keyboard.type('7');
-    // Enter in a field compares, and never adds an item.
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'What you change' }).waitFor();
-    await page.keyboard.press('a');
-    await page.keyboard.press('Enter');
-    await done(page);
-    await run.result();
-    expect(shop.callsFor('by keys')[0]?.arguments).toMatchObject({ lines: [{ article: 'AB-1200', count: 7 }] });
-  },
-  LONG_MS,
-);
+test('arguments are changed by the keyboard alone', async () => {
+  const { run, path } = await pages.asking({ purpose: 'by keys', ...ORDERED }, SHOP, 'shop/order');
+  const page = await pages.signedIn('ann', path);
+  await tabTo(page, page.getByRole('link', { name: 'Approve with other arguments' }));
+  await page.keyboard.press('Enter');
+  const count = page.getByLabel('count');
+  await count.waitFor();
+  await tabTo(page, count);
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('7');
+  // Enter in a field compares, and never adds an item.
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'What you change' }).waitFor();
+  await page.keyboard.press('a');
+  await page.keyboard.press('Enter');
+  await done(page);
+  await run.result();
+  expect(shop.callsFor('by keys')[0]?.arguments).toMatchObject({ lines: [{ article: 'AB-1200', count: 7 }] });
+});
 
 describe('catalogs', () => {
   const settingOf = async (tool: string) => {
@@ -266,143 +251,127 @@ describe('catalogs', () => {
     return entries.find(({ name }) => name === tool)?.setting;
   };
 
-  test(
-    'are connected, read, set and refreshed; a second administrator agrees to what loosens',
-    async () => {
-      sold.push({ ...ORDER, name: 'cancel' }, { ...ORDER, name: 'refund', description: '<img src=x> \u{202e}evil' });
-      const page = await pages.signedIn('ann', '/catalogs', { javaScriptEnabled: false });
-      await page.getByText('Connect a server').click();
-      await page.locator('[name=server]').fill('shop');
-      await page.getByRole('button', { name: 'Connect', exact: true }).click();
-      await page.getByRole('heading', { name: 'shop' }).waitFor();
-      await page.getByText('What the last refresh changed').waitFor();
-      expect(await page.locator('tbody tr').count()).toBe(3);
-      await page.getByLabel('cancel: deny').check();
-      await page.getByLabel('refund: enabled').uncheck();
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      await page.getByRole('link', { name: 'Denied 1' }).click();
-      expect(await page.locator('tbody tr').allInnerTexts()).toEqual([expect.stringContaining('cancel')]);
-      expect(await settingOf('cancel')).toMatchObject({ enabled: true, denied: true });
-      expect(await settingOf('refund')).toMatchObject({ enabled: false });
+  test('are connected, read, set and refreshed; a second administrator agrees to what loosens', async () => {
+    sold.push({ ...ORDER, name: 'cancel' }, { ...ORDER, name: 'refund', description: '<img src=x> \u{202e}evil' });
+    const page = await pages.signedIn('ann', '/catalogs', { javaScriptEnabled: false });
+    await page.getByText('Connect a server').click();
+    await page.locator('[name=server]').fill('shop');
+    await page.getByRole('button', { name: 'Connect', exact: true }).click();
+    await page.getByRole('heading', { name: 'shop' }).waitFor();
+    await page.getByText('What the last refresh changed').waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(3);
+    await page.getByLabel('cancel: deny').check();
+    await page.getByLabel('refund: enabled').uncheck();
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    await page.getByRole('link', { name: 'Denied 1' }).click();
+    expect(await page.locator('tbody tr').allInnerTexts()).toEqual([expect.stringContaining('cancel')]);
+    expect(await settingOf('cancel')).toMatchObject({ enabled: true, denied: true });
+    expect(await settingOf('refund')).toMatchObject({ enabled: false });
 
-      // Loosening waits for a second person.
-      await page.getByLabel('cancel: deny').uncheck();
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      const waiting = page.getByRole('region', { name: 'Change that waits' });
-      expect(await waiting.innerText()).toMatch(/Asked for by ann[\s\S]*cancel[\s\S]*denied[\s\S]*true[\s\S]*false/);
-      expect(await waiting.getByRole('button', { name: 'Agree' }).count()).toBe(0);
-      expect(await settingOf('cancel')).toMatchObject({ denied: true });
-      const other = await pages.signedIn('cleo', '/catalogs/shop');
-      await other.getByRole('button', { name: 'Agree' }).click();
-      await other.getByRole('link', { name: 'Denied 0' }).waitFor();
-      expect(await settingOf('cancel')).toMatchObject({ denied: false });
+    // Loosening waits for a second person.
+    await page.getByLabel('cancel: deny').uncheck();
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    const waiting = page.getByRole('region', { name: 'Change that waits' });
+    expect(await waiting.innerText()).toMatch(/Asked for by ann[\s\S]*cancel[\s\S]*denied[\s\S]*true[\s\S]*false/);
+    expect(await waiting.getByRole('button', { name: 'Agree' }).count()).toBe(0);
+    expect(await settingOf('cancel')).toMatchObject({ denied: true });
+    const other = await pages.signedIn('cleo', '/catalogs/shop');
+    await other.getByRole('button', { name: 'Agree' }).click();
+    await other.getByRole('link', { name: 'Denied 0' }).waitFor();
+    expect(await settingOf('cancel')).toMatchObject({ denied: false });
 
-      // A definition that changes is told, read and acknowledged.
-      sold[1] = { ...ORDER, name: 'cancel', description: 'Cancels, and charges a fee.' };
-      await page.goto(`${pages.url}/catalogs/shop`);
-      await page.getByRole('button', { name: 'Refresh' }).click();
-      await page.getByText('definition changed').waitFor();
-      await page.getByRole('link', { name: 'cancel', exact: true }).click();
-      await page.getByText('Cancels, and charges a fee.').first().waitFor();
-      await page.getByRole('button', { name: 'Acknowledge this definition' }).click();
-      expect(await waiting.innerText()).toContain('its definition acknowledged');
-      await other.goto(`${pages.url}/catalogs/shop`);
-      await other.getByRole('button', { name: 'Refuse' }).click();
-      await other.getByText('definition changed').waitFor();
-      expect(await other.getByRole('region', { name: 'Change that waits' }).count()).toBe(0);
-    },
-    LONG_MS,
-  );
+    // A definition that changes is told, read and acknowledged.
+    sold[1] = { ...ORDER, name: 'cancel', description: 'Cancels, and charges a fee.' };
+    await page.goto(`${pages.url}/catalogs/shop`);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByText('definition changed').waitFor();
+    await page.getByRole('link', { name: 'cancel', exact: true }).click();
+    await page.getByText('Cancels, and charges a fee.').first().waitFor();
+    await page.getByRole('button', { name: 'Acknowledge this definition' }).click();
+    expect(await waiting.innerText()).toContain('its definition acknowledged');
+    await other.goto(`${pages.url}/catalogs/shop`);
+    await other.getByRole('button', { name: 'Refuse' }).click();
+    await other.getByText('definition changed').waitFor();
+    expect(await other.getByRole('region', { name: 'Change that waits' }).count()).toBe(0);
+  });
 
-  test(
-    'offer to each person what the catalog would take from them, and readers no toggle',
-    async () => {
-      const reader = await pages.signedIn('ben', '/catalogs/shop');
-      expect(await reader.getByRole('checkbox').count()).toBe(0);
-      expect(await reader.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
-      const tim = await pages.signedIn('tim', '/catalogs/shop');
-      // Who may only tighten may switch off what is on, and deny what is not denied, and nothing back.
-      expect(await tim.getByLabel('refund: enabled').isDisabled()).toBe(true);
-      expect(await tim.getByLabel('order: enabled').isDisabled()).toBe(false);
-      await tim.getByLabel('order: ask').check();
-      await tim.getByRole('button', { name: 'Save the changes' }).click();
-      await tim.waitForURL('**/catalogs/shop');
-      expect(await settingOf('order')).toMatchObject({ requiresApproval: true });
-      expect(await tim.getByLabel('order: ask').isDisabled()).toBe(true);
-      const eve = await pages.signedIn('eve', '/catalogs');
-      expect(await eve.locator('main').innerText()).toContain('No catalog yet');
-      expect(await eve.getByRole('link', { name: 'Catalogs' }).count()).toBe(0);
-      await eve.goto(`${pages.url}/catalogs/shop`);
-      expect(await eve.locator('main').innerText()).toContain('CATALOG_NOT_FOUND');
-    },
-    LONG_MS,
-  );
+  test('offer to each person what the catalog would take from them, and readers no toggle', async () => {
+    const reader = await pages.signedIn('ben', '/catalogs/shop');
+    expect(await reader.getByRole('checkbox').count()).toBe(0);
+    expect(await reader.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+    const tim = await pages.signedIn('tim', '/catalogs/shop');
+    // Who may only tighten may switch off what is on, and deny what is not denied, and nothing back.
+    expect(await tim.getByLabel('refund: enabled').isDisabled()).toBe(true);
+    expect(await tim.getByLabel('order: enabled').isDisabled()).toBe(false);
+    await tim.getByLabel('order: ask').check();
+    await tim.getByRole('button', { name: 'Save the changes' }).click();
+    await tim.waitForURL('**/catalogs/shop');
+    expect(await settingOf('order')).toMatchObject({ requiresApproval: true });
+    expect(await tim.getByLabel('order: ask').isDisabled()).toBe(true);
+    const eve = await pages.signedIn('eve', '/catalogs');
+    expect(await eve.locator('main').innerText()).toContain('No catalog yet');
+    expect(await eve.getByRole('link', { name: 'Catalogs' }).count()).toBe(0);
+    await eve.goto(`${pages.url}/catalogs/shop`);
+    expect(await eve.locator('main').innerText()).toContain('CATALOG_NOT_FOUND');
+  });
 
-  test(
-    'that somebody else has changed are not changed by an old page',
-    async () => {
-      const page = await pages.signedIn('ann', '/catalogs/shop');
-      await page.getByLabel('order: enabled').uncheck();
-      const tim = await pages.signedIn('tim', '/catalogs/shop');
-      await tim.getByLabel('order: deny').check();
-      await tim.getByRole('button', { name: 'Save the changes' }).click();
-      await tim.getByRole('link', { name: 'Denied 1' }).waitFor();
-      // The page has heard of it, and leaves the switch as it was turned.
-      await page.getByText('This page has changed.').waitFor();
-      expect(await page.getByLabel('order: enabled').isChecked()).toBe(false);
-      expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      await page.getByText('CATALOG_VERSION_CONFLICT').waitFor();
-      expect(await settingOf('order')).toMatchObject({ enabled: true, denied: true });
-    },
-    LONG_MS,
-  );
+  test('that somebody else has changed are not changed by an old page', async () => {
+    const page = await pages.signedIn('ann', '/catalogs/shop');
+    await page.getByLabel('order: enabled').uncheck();
+    const tim = await pages.signedIn('tim', '/catalogs/shop');
+    await tim.getByLabel('order: deny').check();
+    await tim.getByRole('button', { name: 'Save the changes' }).click();
+    await tim.getByRole('link', { name: 'Denied 1' }).waitFor();
+    // The page has heard of it, and leaves the switch as it was turned.
+    await page.getByText('This page has changed.').waitFor();
+    expect(await page.getByLabel('order: enabled').isChecked()).toBe(false);
+    expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    await page.getByText('CATALOG_VERSION_CONFLICT').waitFor();
+    expect(await settingOf('order')).toMatchObject({ enabled: true, denied: true });
+  });
 
-  test(
-    'come back from a refusal with every switch, field and filter as they were, and say what to do',
-    async () => {
-      const page = await pages.signedIn('ann', '/catalogs/shop?show=enabled', { javaScriptEnabled: false });
-      await page.getByLabel('order: deny').setChecked(false);
-      await page.getByLabel('cancel: deny').check();
-      await pages.world.countersign.catalog('shop').setToolPolicies({
-        by: { id: 'tim', groups: [] },
-        expectedVersion: (await pages.world.countersign.catalog('shop').snapshot()).policyVersion,
-        changes: [{ tool: 'cancel', enabled: false }],
-      });
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      const alert = page.getByRole('alert');
-      expect(await alert.innerText()).toMatch(/somebody has changed it[\s\S]*then save again[\s\S]*VERSION_CONFLICT/);
-      expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
-      // `cancel` is no more enabled; its switch that is not saved keeps it in sight.
-      const row = page.getByRole('row', { name: 'cancel' });
-      expect(await row.innerText()).toContain('not saved: deny on');
-      expect(await page.getByLabel('cancel: deny').isChecked()).toBe(true);
-      expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
-      expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: false });
-      await page.getByLabel('order: deny').check();
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      await page.waitForURL('**/catalogs/shop?show=enabled');
-      expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: true });
-      expect(await settingOf('order')).toMatchObject({ denied: true });
+  test('come back from a refusal with every switch, field and filter as they were, and say what to do', async () => {
+    const page = await pages.signedIn('ann', '/catalogs/shop?show=enabled', { javaScriptEnabled: false });
+    await page.getByLabel('order: deny').setChecked(false);
+    await page.getByLabel('cancel: deny').check();
+    await pages.world.countersign.catalog('shop').setToolPolicies({
+      by: { id: 'tim', groups: [] },
+      expectedVersion: (await pages.world.countersign.catalog('shop').snapshot()).policyVersion,
+      changes: [{ tool: 'cancel', enabled: false }],
+    });
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    const alert = page.getByRole('alert');
+    expect(await alert.innerText()).toMatch(/somebody has changed it[\s\S]*then save again[\s\S]*VERSION_CONFLICT/);
+    expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
+    // `cancel` is no more enabled; its switch that is not saved keeps it in sight.
+    const row = page.getByRole('row', { name: 'cancel' });
+    expect(await row.innerText()).toContain('not saved: deny on');
+    expect(await page.getByLabel('cancel: deny').isChecked()).toBe(true);
+    expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
+    expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: false });
+    await page.getByLabel('order: deny').check();
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    await page.waitForURL('**/catalogs/shop?show=enabled');
+    expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: true });
+    expect(await settingOf('order')).toMatchObject({ denied: true });
 
-      await page.getByText('Change the connection').click();
-      const url = page.getByLabel('URL');
-      await url.fill('https://elsewhere.example/mcp');
-      await page.getByLabel('Credentials').fill('other');
-      await page.locator('[name=trusted]').check();
-      await page.getByRole('button', { name: 'Change it' }).click();
-      expect(await alert.innerText()).toMatch(/Correct it, then send it again/);
-      expect(await url.inputValue()).toBe('https://elsewhere.example/mcp');
-      expect(await page.getByLabel('Credentials').inputValue()).toBe('other');
-      expect(await page.locator('[name=trusted]').isChecked()).toBe(true);
-      expect(await url.getAttribute('aria-invalid')).toBe('true');
-      expect(await page.locator('[id="url.problem"]').innerText()).toMatch(
-        /is not the configured URL of shop; choose another/,
-      );
-      expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
-    },
-    LONG_MS,
-  );
+    await page.getByText('Change the connection').click();
+    const url = page.getByLabel('URL');
+    await url.fill('https://elsewhere.example/mcp');
+    await page.getByLabel('Credentials').fill('other');
+    await page.locator('[name=trusted]').check();
+    await page.getByRole('button', { name: 'Change it' }).click();
+    expect(await alert.innerText()).toMatch(/Correct it, then send it again/);
+    expect(await url.inputValue()).toBe('https://elsewhere.example/mcp');
+    expect(await page.getByLabel('Credentials').inputValue()).toBe('other');
+    expect(await page.locator('[name=trusted]').isChecked()).toBe(true);
+    expect(await url.getAttribute('aria-invalid')).toBe('true');
+    expect(await page.locator('[id="url.problem"]').innerText()).toMatch(
+      /is not the configured URL of shop; choose another/,
+    );
+    expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
+  });
 
   /** Changes a tool as another person does elsewhere. */
   const elsewhere = async (change: ToolChange, by = 'tim'): Promise<void> => {
@@ -416,79 +385,67 @@ describe('catalogs', () => {
     await catalog.settled(refresh);
   };
 
-  test.each(VIEWS)(
-    'read well at %s width',
-    async (name, viewport, colorScheme) => {
-      const page = await pages.signedIn('ann', '/catalogs', { viewport, colorScheme });
-      for (const [view, at] of [
-        ['catalogs', '/catalogs'],
-        ['catalog', '/catalogs/shop'],
-        ['catalog-tool', '/catalogs/shop/tool?name=cancel'],
-      ] as const) {
-        await page.goto(`${pages.url}${at}`);
-        expect(await faultsOf(page)).toEqual([]);
-        await picture(page, `${view}-${name}`);
-      }
-    },
-    LONG_MS,
-  );
+  test.each(VIEWS)('read well at %s width', async (name, viewport, colorScheme) => {
+    const page = await pages.signedIn('ann', '/catalogs', { viewport, colorScheme });
+    for (const [view, at] of [
+      ['catalogs', '/catalogs'],
+      ['catalog', '/catalogs/shop'],
+      ['catalog-tool', '/catalogs/shop/tool?name=cancel'],
+    ] as const) {
+      await page.goto(`${pages.url}${at}`);
+      expect(await faultsOf(page)).toEqual([]);
+      await picture(page, `${view}-${name}`);
+    }
+  });
 
-  test(
-    'are followed by their pages: what somebody sets elsewhere, and what a refresh finds, is there',
-    async () => {
-      const list = await pages.signedIn('ben', '/catalogs');
-      const page = await pages.signedIn('ben', '/catalogs/shop');
-      await elsewhere({ tool: 'refund', denied: true });
-      await page.getByRole('row', { name: 'refund' }).getByRole('cell').nth(2).getByText('yes').waitFor();
-      sold[2] = { ...ORDER, name: 'refund', description: 'Pays back twice.' };
-      await refreshed();
-      await page.getByRole('row', { name: 'refund' }).getByText('definition changed').waitFor();
-      // Also of the cancel tool, whose new definition was refused before.
-      await list.getByRole('row', { name: 'shop' }).getByRole('cell').nth(4).getByText('2', { exact: true }).waitFor();
-      expect(await page.locator('#link-state').innerText()).toContain('Live');
-    },
-    LONG_MS,
-  );
+  test('are followed by their pages: what somebody sets elsewhere, and what a refresh finds, is there', async () => {
+    const list = await pages.signedIn('ben', '/catalogs');
+    const page = await pages.signedIn('ben', '/catalogs/shop');
+    await elsewhere({ tool: 'refund', denied: true });
+    await page.getByRole('row', { name: 'refund' }).getByRole('cell').nth(2).getByText('yes').waitFor();
+    sold[2] = { ...ORDER, name: 'refund', description: 'Pays back twice.' };
+    await refreshed();
+    await page.getByRole('row', { name: 'refund' }).getByText('definition changed').waitFor();
+    // Also of the cancel tool, whose new definition was refused before.
+    await list.getByRole('row', { name: 'shop' }).getByRole('cell').nth(4).getByText('2', { exact: true }).waitFor();
+    expect(await page.locator('#link-state').innerText()).toContain('Live');
+  });
 
-  test(
-    'change under no hand: what is open, typed, turned and focused stays, and no other definition is acknowledged',
-    async () => {
-      const page = await pages.signedIn('ann', '/catalogs/shop');
-      await page.getByText('Disconnect', { exact: true }).click();
-      await page.getByLabel('order: ask').focus();
-      expect(await page.getByLabel('order: enabled').isChecked()).toBe(true);
-      await elsewhere({ tool: 'order', enabled: false });
-      await page.getByLabel('order: enabled').and(page.locator(':not(:checked)')).waitFor();
-      expect(await page.getByRole('button', { name: 'Disconnect shop' }).isVisible()).toBe(true);
-      expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe('order: ask');
+  test('change under no hand: what is open, typed, turned and focused stays, and no other definition is acknowledged', async () => {
+    const page = await pages.signedIn('ann', '/catalogs/shop');
+    await page.getByText('Disconnect', { exact: true }).click();
+    await page.getByLabel('order: ask').focus();
+    expect(await page.getByLabel('order: enabled').isChecked()).toBe(true);
+    await elsewhere({ tool: 'order', enabled: false });
+    await page.getByLabel('order: enabled').and(page.locator(':not(:checked)')).waitFor();
+    expect(await page.getByRole('button', { name: 'Disconnect shop' }).isVisible()).toBe(true);
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe('order: ask');
 
-      await page.getByText('Change the connection').click();
-      await page.getByLabel('Credentials').fill('typed');
-      const reading = await pages.signedIn('ann', '/catalogs/shop/tool?name=refund');
-      const acknowledge = reading.getByRole('button', { name: 'Acknowledge this definition' });
-      expect(await acknowledge.isEnabled()).toBe(true);
-      sold[2] = { ...ORDER, name: 'refund', description: 'Pays back three times.' };
-      await refreshed();
-      await reading.getByText('What is asked has changed.').waitFor();
-      expect(await acknowledge.isDisabled()).toBe(true);
-      await reading.getByRole('link', { name: 'Look at it again' }).click();
-      await reading.getByText('Pays back three times.').first().waitFor();
-      expect(await acknowledge.isEnabled()).toBe(true);
-      // What changes beside it takes nothing from it: it is sent with the version of now.
-      await elsewhere({ tool: 'order', deadlineSeconds: 600 });
-      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
-      await reading.locator(`input[name=version][value="${policyVersion}"]`).first().waitFor({ state: 'attached' });
-      await acknowledge.click();
-      await reading.getByText('its definition acknowledged').waitFor();
+    await page.getByText('Change the connection').click();
+    await page.getByLabel('Credentials').fill('typed');
+    const reading = await pages.signedIn('ann', '/catalogs/shop/tool?name=refund');
+    const acknowledge = reading.getByRole('button', { name: 'Acknowledge this definition' });
+    expect(await acknowledge.isEnabled()).toBe(true);
+    sold[2] = { ...ORDER, name: 'refund', description: 'Pays back three times.' };
+    await refreshed();
+    await reading.getByText('What is asked has changed.').waitFor();
+    expect(await acknowledge.isDisabled()).toBe(true);
+    await reading.getByRole('link', { name: 'Look at it again' }).click();
+    await reading.getByText('Pays back three times.').first().waitFor();
+    expect(await acknowledge.isEnabled()).toBe(true);
+    // What changes beside it takes nothing from it: it is sent with the version of now.
+    await elsewhere({ tool: 'order', deadlineSeconds: 600 });
+    const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+    await reading.locator(`input[name=version][value="${policyVersion}"]`).first().waitFor({ state: 'attached' });
+    await acknowledge.click();
+    await reading.getByText('its definition acknowledged').waitFor();
 
-      await page.getByText('This page has changed.').waitFor();
-      expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
-      await page.getByRole('link', { name: 'Load it again' }).click();
-      await page.waitForURL('**/catalogs/shop');
-      expect(await page.getByLabel('Credentials').inputValue()).not.toBe('typed');
-    },
-    LONG_MS,
-  );
+    await page.getByText('This page has changed.').waitFor();
+    expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
+    await page.getByRole('link', { name: 'Load it again' }).click();
+    await page.waitForURL('**/catalogs/shop');
+    expect(await page.getByLabel('Credentials').inputValue()).not.toBe('typed');
+  });
 
   test.each([
     [
@@ -523,126 +480,106 @@ describe('catalogs', () => {
       async (route: Route) =>
         await route.fulfill({ status: 429, contentType: 'text/html', body: '<main id="main">Not possible</main>' }),
     ],
-  ])(
-    'stay where %s, say so, and follow again when it is over',
-    async (_, deadlineSeconds, told, fault) => {
-      const page = await pages.signedIn('ben', '/catalogs/shop');
-      await page.getByText('Live: this page follows what happens.').waitFor();
-      let faults = 0;
-      await page.route('**/catalogs/shop', async (route) => {
-        faults += 1;
-        await fault(route);
-      });
-      await elsewhere({ tool: 'refund', deadlineSeconds });
-      await page.getByText(told).waitFor();
-      await until(() => faults > 1, { what: 'another try' });
-      expect(await page.getByRole('heading', { name: 'shop' }).isVisible()).toBe(true);
-      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
-      await page.unroute('**/catalogs/shop');
-      await page.getByText('Live: this page follows what happens.').waitFor();
-      await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
-        what: 'the new version',
-      });
-    },
-    LONG_MS,
-  );
+  ])('stay where %s, say so, and follow again when it is over', async (_, deadlineSeconds, told, fault) => {
+    const page = await pages.signedIn('ben', '/catalogs/shop');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    let faults = 0;
+    await page.route('**/catalogs/shop', async (route) => {
+      faults += 1;
+      await fault(route);
+    });
+    await elsewhere({ tool: 'refund', deadlineSeconds });
+    await page.getByText(told).waitFor();
+    await until(() => faults > 1, { what: 'another try' });
+    expect(await page.getByRole('heading', { name: 'shop' }).isVisible()).toBe(true);
+    const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+    await page.unroute('**/catalogs/shop');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
+      what: 'the new version',
+    });
+  });
 
-  test(
-    'follow again after their events were refused, and call themselves live not before',
-    async () => {
-      const page = await pages.signedIn('ben', '/catalogs/shop');
-      const state = page.locator('#link-state');
-      await page.getByText('Live: this page follows what happens.').waitFor();
-      let faults = 0;
-      await page.route('**/live?*', async (route) => {
-        faults += 1;
-        await route.fulfill({ status: 503, contentType: 'text/html', body: 'Bad gateway' });
-      });
-      pages.cut();
-      await page.getByText('No connection; trying again.').waitFor();
-      pages.mend();
-      await until(() => faults > 2, { what: 'further tries' });
-      // The page itself loads, and its next change would be missed.
-      expect(await state.innerText()).toBe('No connection; trying again.');
-      await page.unroute('**/live?*');
-      await page.getByText('Live: this page follows what happens.').waitFor();
-      await elsewhere({ tool: 'refund', deadlineSeconds: 300 });
-      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
-      await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
-        what: 'the new version',
-      });
-    },
-    LONG_MS,
-  );
+  test('follow again after their events were refused, and call themselves live not before', async () => {
+    const page = await pages.signedIn('ben', '/catalogs/shop');
+    const state = page.locator('#link-state');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    let faults = 0;
+    await page.route('**/live?*', async (route) => {
+      faults += 1;
+      await route.fulfill({ status: 503, contentType: 'text/html', body: 'Bad gateway' });
+    });
+    pages.cut();
+    await page.getByText('No connection; trying again.').waitFor();
+    pages.mend();
+    await until(() => faults > 2, { what: 'further tries' });
+    // The page itself loads, and its next change would be missed.
+    expect(await state.innerText()).toBe('No connection; trying again.');
+    await page.unroute('**/live?*');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    await elsewhere({ tool: 'refund', deadlineSeconds: 300 });
+    const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+    await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
+      what: 'the new version',
+    });
+  });
 
-  test(
-    'say that their session has ended, keep what is typed, and ask no more',
-    async () => {
-      const page = await pages.signedIn('ann', '/catalogs/shop');
-      await page.getByText('Live: this page follows what happens.').waitFor();
-      await page.getByText('Change the connection').click();
-      await page.getByLabel('Credentials').fill('typed');
-      const statuses: number[] = [];
-      page.on('response', (response) => {
-        if (response.url().includes('/live')) statuses.push(response.status());
-      });
-      await page.context().clearCookies();
-      // The stream ends, as it does with a session, and the page asks for it anew.
-      pages.cut();
-      pages.mend();
-      await page.getByText('You are signed out.').waitFor();
-      expect(statuses[0]).toBe(401);
-      expect(await page.locator('#link-state').innerText()).toBe('This page follows nothing any more.');
-      expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
-      expect(await page.getByRole('link', { name: 'Sign in again' }).getAttribute('href')).toBe(page.url());
-    },
-    LONG_MS,
-  );
+  test('say that their session has ended, keep what is typed, and ask no more', async () => {
+    const page = await pages.signedIn('ann', '/catalogs/shop');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    await page.getByText('Change the connection').click();
+    await page.getByLabel('Credentials').fill('typed');
+    const statuses: number[] = [];
+    page.on('response', (response) => {
+      if (response.url().includes('/live')) statuses.push(response.status());
+    });
+    await page.context().clearCookies();
+    // The stream ends, as it does with a session, and the page asks for it anew.
+    pages.cut();
+    pages.mend();
+    await page.getByText('You are signed out.').waitFor();
+    expect(statuses[0]).toBe(401);
+    expect(await page.locator('#link-state').innerText()).toBe('This page follows nothing any more.');
+    expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
+    expect(await page.getByRole('link', { name: 'Sign in again' }).getAttribute('href')).toBe(page.url());
+  });
 
-  test(
-    'hold back a button that appears under a hand, for a moment',
-    async () => {
-      const catalog = pages.world.countersign.catalog('shop');
-      for (const { changeId, digest } of (await catalog.snapshot()).pending)
-        await catalog.decide({ by: { id: 'ann', groups: [] }, changeId, digest, verdict: 'reject' });
-      const page = await pages.signedIn('ann', '/catalogs/shop');
-      const agree = page.getByRole('button', { name: 'Agree' });
-      await page.locator('main:not(:has(input[name=digest]))').waitFor();
-      await page.evaluate(`new MutationObserver(() => {
+  test('hold back a button that appears under a hand, for a moment', async () => {
+    const catalog = pages.world.countersign.catalog('shop');
+    for (const { changeId, digest } of (await catalog.snapshot()).pending)
+      await catalog.decide({ by: { id: 'ann', groups: [] }, changeId, digest, verdict: 'reject' });
+    const page = await pages.signedIn('ann', '/catalogs/shop');
+    const agree = page.getByRole('button', { name: 'Agree' });
+    await page.locator('main:not(:has(input[name=digest]))').waitFor();
+    await page.evaluate(`new MutationObserver(() => {
         const found = [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Agree');
         if (found !== undefined) window.appeared ??= found.disabled;
       }).observe(document.querySelector('main'), { childList: true })`);
-      await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
-      await agree.and(page.locator(':enabled')).waitFor();
-      expect(await page.evaluate('window.appeared')).toBe(true);
-      await page.getByRole('button', { name: 'Refuse' }).click();
-      await page.getByRole('region', { name: 'Change that waits' }).waitFor({ state: 'detached' });
-    },
-    LONG_MS,
-  );
+    await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
+    await agree.and(page.locator(':enabled')).waitFor();
+    expect(await page.evaluate('window.appeared')).toBe(true);
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await page.getByRole('region', { name: 'Change that waits' }).waitFor({ state: 'detached' });
+  });
 
-  test(
-    'keep what is turned beside a waiting change, and let it be saved, when another change waits',
-    async () => {
-      await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
-      const page = await pages.signedIn('ann', '/catalogs/shop');
-      const agree = page.getByRole('button', { name: 'Agree' });
-      const loaded = async (): Promise<boolean> => {
-        await page.goto(`${pages.url}/catalogs/shop`);
-        return (await agree.count()) > 0;
-      };
-      await until(loaded, { what: 'the change that waits' });
-      const ask = page.getByLabel('cancel: ask');
-      await ask.uncheck();
-      await elsewhere({ tool: 'refund', denied: false }, 'cleo');
-      await page.getByText('What is asked has changed.').waitFor();
-      expect(await agree.first().isDisabled()).toBe(true);
-      expect(await ask.isChecked()).toBe(false);
-      await page.getByRole('button', { name: 'Save the changes' }).click();
-      await page.locator('li', { hasText: /cancel.*requiresApproval/s }).waitFor();
-    },
-    LONG_MS,
-  );
+  test('keep what is turned beside a waiting change, and let it be saved, when another change waits', async () => {
+    await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
+    const page = await pages.signedIn('ann', '/catalogs/shop');
+    const agree = page.getByRole('button', { name: 'Agree' });
+    const loaded = async (): Promise<boolean> => {
+      await page.goto(`${pages.url}/catalogs/shop`);
+      return (await agree.count()) > 0;
+    };
+    await until(loaded, { what: 'the change that waits' });
+    const ask = page.getByLabel('cancel: ask');
+    await ask.uncheck();
+    await elsewhere({ tool: 'refund', denied: false }, 'cleo');
+    await page.getByText('What is asked has changed.').waitFor();
+    expect(await agree.first().isDisabled()).toBe(true);
+    expect(await ask.isChecked()).toBe(false);
+    await page.getByRole('button', { name: 'Save the changes' }).click();
+    await page.locator('li', { hasText: /cancel.*requiresApproval/s }).waitFor();
+  });
 });
 
 describe('a configured agent', () => {
@@ -674,18 +611,13 @@ describe('a configured agent', () => {
       expect(again.headers()['location']).toBe(`/runs/${encodeURIComponent(runId)}`);
       await run.stop({ by: 'ann', reason: 'seen' });
     },
-    LONG_MS,
   );
 
-  test(
-    'is not offered to people who may not start runs',
-    async () => {
-      const page = await pages.signedIn('ben', '/start');
-      expect(await page.locator('main').innerText()).toContain('You may not start runs');
-      expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
-    },
-    LONG_MS,
-  );
+  test('is not offered to people who may not start runs', async () => {
+    const page = await pages.signedIn('ben', '/start');
+    expect(await page.locator('main').innerText()).toContain('You may not start runs');
+    expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+  });
 });
 
 const SHOP = { servers: [{ name: 'shop' }] };

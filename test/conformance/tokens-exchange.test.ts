@@ -23,7 +23,7 @@ import {
   startHostile,
   startProvider,
 } from '../support/oauth/provider.ts';
-import { refusalOf } from '../support/refusal.ts';
+import { withCode, refusalOf } from '../support/refusal.ts';
 import { signingKey, type TestSigningKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { silenceProvider } from './tokens.suite.ts';
@@ -151,10 +151,9 @@ describe('token exchange at a real authorization server', () => {
 
   test('F15: a foreign scope is refused by the issuer, and finally', async () => {
     const greedy = await zonedBroker(settings({ scopes: { default: ['admin'] } }), [key]);
-    await expect(greedy.broker.mint(await greedy.request(assertion, 'write'))).rejects.toMatchObject({
-      code: 'TOKEN_REFUSED',
-      message: expect.stringContaining('invalid_scope'),
-    });
+    await expect(greedy.broker.mint(await greedy.request(assertion, 'write'))).rejects.toMatchObject(
+      withCode('TOKEN_REFUSED', 'invalid_scope'),
+    );
   });
 });
 
@@ -198,7 +197,7 @@ describe('token exchange at a hostile authorization server', () => {
     ['a wider scope', () => ({ ...GOOD, scope: 'notes:write notes:delete' }), 'wider than asked'],
   ])('INV-S2: %s is refused, not used', async (_what, body, reason) => {
     const error = await refusalOf(mint(body));
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(reason) });
+    expect(error).toMatchObject(withCode('TOKEN_REFUSED', reason));
     expectNoSecret(error, 'subject-canary-1', SECRET);
   });
 
@@ -374,7 +373,7 @@ describe('enterprise-managed authorization', () => {
       const before = atServer.seen.length;
       const given = what === 'that is the assertion' ? { access_token: subject } : answer;
       const error = await refusalOf(mintWith(claims, given, typ));
-      expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('identity provider') });
+      expect(error).toMatchObject(withCode('TOKEN_REFUSED', 'identity provider'));
       expect(atServer.seen).toHaveLength(before);
       expectNoSecret(error, subject, SECRET);
     });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { brokerFor, expectNoSecret, requestFor, SECRET, URL_OF, withClient } from '../support/oauth/broker.ts';
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
-import { refusalOf } from '../support/refusal.ts';
+import { withCode, refusalOf } from '../support/refusal.ts';
 
 let server: HostileServer;
 afterEach(async () => server.close());
@@ -263,7 +263,7 @@ describe('client credentials at a hostile authorization server', () => {
     server = await startHostile({});
     await server.close();
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
-    expect(error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', message: expect.stringContaining('ECONNREFUSED') });
+    expect(error).toMatchObject(withCode('TOKEN_UNAVAILABLE', 'ECONNREFUSED'));
   });
 
   test('a server that hangs is left as soon as the call is ended', async () => {
@@ -274,20 +274,17 @@ describe('client credentials at a hostile authorization server', () => {
     );
     await server.arrived;
     ended.abort();
-    expect(await minting).toMatchObject({
-      code: 'TOKEN_UNAVAILABLE',
-      message: expect.stringContaining('call was ended'),
-    });
+    expect(await minting).toMatchObject(withCode('TOKEN_UNAVAILABLE', 'call was ended'));
   });
 
   test('a server that hangs is left at the time limit', async () => {
     server = await startHostile({ token: () => 'hang' });
     const error = await refusalOf(brokerFor(withClient(server.issuer), { timeoutMs: 100 }).mint(requestFor('notes')));
-    expect(error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', message: expect.stringContaining('in time') });
+    expect(error).toMatchObject(withCode('TOKEN_UNAVAILABLE', 'in time'));
   });
 
   test('an endless answer is cut', async () => {
     const error = await mintFrom({ body: { ...GOOD, padding: 'x'.repeat(300_000) } });
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('bytes') });
+    expect(error).toMatchObject(withCode('TOKEN_REFUSED', 'bytes'));
   });
 });

@@ -24,7 +24,7 @@ import {
   workerOf,
 } from '../support/oauth/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
-import { refusalOf } from '../support/refusal.ts';
+import { withCode, refusalOf } from '../support/refusal.ts';
 import { programArgs } from '../support/program.ts';
 import { describeTokens, silenceProvider } from './tokens.suite.ts';
 
@@ -375,7 +375,7 @@ describe('a refresh token at a hostile authorization server', () => {
     const wide = { ...good, scope: 'notes:write admin', refresh_token: 'canary-refresh-1' };
     server.behave({ token: () => ({ body: wide }) });
     const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('wider') });
+    expect(error).toMatchObject(withCode('TOKEN_REFUSED', 'wider'));
     expect(await held()).toMatchObject({ secret: { token: 'canary-refresh-1' } });
   });
 
@@ -388,7 +388,7 @@ describe('a refresh token at a hostile authorization server', () => {
     server.behave({ token: () => ({ body: { ...good, refresh_token: 'canary-refresh-1', ...over } }) });
     const worker = workerOf(vault, server.issuer);
     const error = await refusalOf(worker.mint(vaultRequest()));
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(server.issuer) });
+    expect(error).toMatchObject(withCode('TOKEN_REFUSED', server.issuer));
     expectNoSecret(error, TOKEN, 'canary-refresh-1', SECRET);
     expect(await held()).toMatchObject({ secret: { token: kept } });
     expect((await held())?.renewal).toBeUndefined();
@@ -468,9 +468,8 @@ describe('a refresh token at a hostile authorization server', () => {
   });
 
   test('a worker without a vault sends nothing, and says what is missing', async () => {
-    expect(await refusalOf(brokerFor(refreshConfig(server.issuer)).mint(vaultRequest()))).toMatchObject({
-      code: 'TOKEN_REFUSED',
-      message: expect.stringContaining('vault in countersign.yaml'),
-    });
+    expect(await refusalOf(brokerFor(refreshConfig(server.issuer)).mint(vaultRequest()))).toMatchObject(
+      withCode('TOKEN_REFUSED', 'vault in countersign.yaml'),
+    );
   });
 });

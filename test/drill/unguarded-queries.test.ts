@@ -3,12 +3,12 @@
  * damaged (INV-D1, docs/adr/0044). Played by hand, because its races are lost on a busy machine: `npm test -- drill unguarded`.
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { type Form, FORMS, played, type Played, type Stage, startStage } from '../support/faults/asked-elsewhere.ts';
 import { keepDamaged } from '../support/faults/damaged-runs.ts';
 import { handedOver } from '../support/faults/rebuilt-points.ts';
 
-const LONG_MS = 400_000;
+jest.setTimeout(400_000);
 /** A folder that is to have the damaged runs, for `test/replay/damaged`. */
 const KEPT_IN = process.env['COUNTERSIGN_DAMAGED'];
 
@@ -16,7 +16,7 @@ let stage: Stage;
 
 beforeAll(async () => {
   stage = await startStage();
-}, LONG_MS);
+});
 
 afterAll(async () => {
   await stage?.close();
@@ -29,7 +29,6 @@ test.each(FORMS)(
     expect([...seen.values()].some(({ refused }) => refused)).toBe(false);
     expect([...seen].filter(([, { different }]) => different === undefined)).toEqual([]);
   },
-  LONG_MS,
 );
 
 async function keep(form: Form, ...[world, runs]: Parameters<Played['ended']>): Promise<void> {

@@ -4,7 +4,7 @@
  * reasoning, results and errors. Then every store is read byte by byte.
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { freePort } from '../../workers/dev-server.ts';
@@ -19,7 +19,7 @@ import { decisionOn, openRequests } from '../support/world/world.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 
-const LONG_MS = 240_000;
+jest.setTimeout(240_000);
 const random = (): string => randomBytes(20).toString('hex');
 const SECRETS = {
   API_KEY: `sk-${random()}-key`,
@@ -53,6 +53,7 @@ beforeAll(async () => {
     apiKey: '${API_KEY}',
   } as const;
   world = await startFaultWorld({
+    beside: [provider, desk],
     // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
     bundle: await sharedBundle(),
     config: {
@@ -122,12 +123,9 @@ beforeAll(async () => {
     metrics,
     ...(await storedPieces(world)),
   ];
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([provider?.close(), desk?.close()]);
 });
+
+afterAll(async () => world?.stop());
 
 test('the provider was shown the secrets, where they belong, and every ending came through the run', async () => {
   expect(new Set(provider.asked.map(({ authorization }) => authorization))).toEqual(
@@ -161,30 +159,26 @@ test('calls continued stored answers, and none of an answer whose id holds the k
   expect(new Set(Object.values(await outcomes(keyed)))).toEqual(new Set(['failed']));
 });
 
-test(
-  'no secret stands anywhere, in any form',
-  () => {
-    expect([...new Set(pieces.map(({ store }) => store))]).toEqual(
-      expect.arrayContaining([
-        'history',
-        'memo',
-        'search attributes',
-        'failures',
-        'queries',
-        'SQLite file',
-        'artifacts',
-        'ledger directory',
-        'messages',
-        'logs',
-        'metrics',
-        'command line',
-        'client errors',
-      ]),
-    );
-    expect(sightings(canaries, pieces)).toEqual([]);
-  },
-  LONG_MS,
-);
+test('no secret stands anywhere, in any form', () => {
+  expect([...new Set(pieces.map(({ store }) => store))]).toEqual(
+    expect.arrayContaining([
+      'history',
+      'memo',
+      'search attributes',
+      'failures',
+      'queries',
+      'SQLite file',
+      'artifacts',
+      'ledger directory',
+      'messages',
+      'logs',
+      'metrics',
+      'command line',
+      'client errors',
+    ]),
+  );
+  expect(sightings(canaries, pieces)).toEqual([]);
+});
 
 test('control: the provider’s own words are found, and where a secret stood among them it was masked', () => {
   const found = sightings({ said: 'mcpr_in-words', masked: MASK }, pieces);
@@ -193,10 +187,6 @@ test('control: the provider’s own words are found, and where a secret stood am
   expect(found).toContain('masked in artifacts as raw');
 });
 
-test(
-  'and all of it replays',
-  async () => {
-    await replayOwn(world);
-  },
-  LONG_MS,
-);
+test('and all of it replays', async () => {
+  await replayOwn(world);
+});

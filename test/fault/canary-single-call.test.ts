@@ -4,7 +4,7 @@
  * the library and over HTTP. What is clear where it may be is the control.
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { CallSpecInput, SingleCall } from '../../client/index.ts';
 import { StartedCall } from '../../contracts/schemas/http/calls.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
@@ -29,6 +29,7 @@ import { decisionOn, openRequests } from '../support/world/world.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 
 const LONG_MS = 240_000;
+jest.setTimeout(LONG_MS);
 
 describe('tokens', () => {
   let scene: CanaryScene;
@@ -92,7 +93,7 @@ describe('tokens', () => {
     for (const tool of ['words', 'error', 'link', 'large', 'rpc-failed', 'unauthorized'])
       for (const way of ['given', 'http']) found.push(...(await piecesOfRun(world, `${way}-${tool}`)));
     pieces = [...found, ...(await lyingPieces(scene))];
-  }, LONG_MS);
+  });
 
   afterAll(async () => {
     await gateway?.stop();
@@ -114,17 +115,11 @@ describe('tokens', () => {
     expect(servers.given.executions()).toBeGreaterThanOrEqual(Object.keys(CANARY_TOOLS).length);
   });
 
-  test(
-    'stand nowhere, in any form: not in histories, answers over HTTP, messages, logs, errors or files',
-    () => {
-      expect(new Set(pieces.map(({ store }) => store)).size).toBeGreaterThanOrEqual(12);
-      const canaries = Object.fromEntries(
-        scene.canaries().map(({ name, value }, index) => [`${name} ${index}`, value]),
-      );
-      expect(sightings(canaries, pieces)).toEqual([]);
-    },
-    LONG_MS,
-  );
+  test('stand nowhere, in any form: not in histories, answers over HTTP, messages, logs, errors or files', () => {
+    expect(new Set(pieces.map(({ store }) => store)).size).toBeGreaterThanOrEqual(12);
+    const canaries = Object.fromEntries(scene.canaries().map(({ name, value }, index) => [`${name} ${index}`, value]));
+    expect(sightings(canaries, pieces)).toEqual([]);
+  });
 
   test('an argument that policy redacts stands in no message and no log; it is in histories, and would be found', () => {
     const outside = pieces.filter(({ store }) => ['messages', 'logs', 'client errors'].includes(store));
@@ -136,13 +131,9 @@ describe('tokens', () => {
     expect(sightings({ WITHHELD }, histories)).not.toEqual([]);
   });
 
-  test(
-    'and all of it replays',
-    async () => {
-      await replayOwn(scene.world);
-    },
-    LONG_MS,
-  );
+  test('and all of it replays', async () => {
+    await replayOwn(scene.world);
+  });
 });
 
 describe('what a call is about', () => {
@@ -191,21 +182,13 @@ describe('what a call is about', () => {
     }
   }
 
-  test(
-    'stands nowhere in clear where payloads are encrypted',
-    async () => {
-      expect(sightings(secret, await leftBy({ keys: [key] }))).toEqual([]);
-    },
-    LONG_MS,
-  );
+  test('stands nowhere in clear where payloads are encrypted', async () => {
+    expect(sightings(secret, await leftBy({ keys: [key] }))).toEqual([]);
+  });
 
-  test(
-    'control: without a key it stands in the database, and in no log',
-    async () => {
-      const pieces = await leftBy(undefined);
-      const stores = new Set(pieces.filter((piece) => sightings(secret, [piece]).length > 0).map(({ store }) => store));
-      expect([...stores]).toEqual(['SQLite file']);
-    },
-    LONG_MS,
-  );
+  test('control: without a key it stands in the database, and in no log', async () => {
+    const pieces = await leftBy(undefined);
+    const stores = new Set(pieces.filter((piece) => sightings(secret, [piece]).length > 0).map(({ store }) => store));
+    expect([...stores]).toEqual(['SQLite file']);
+  });
 });

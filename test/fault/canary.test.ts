@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -40,7 +40,7 @@ import { connected, refreshed } from '../support/scenes/catalogs.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn } from '../support/world/run-record.ts';
 
-const LONG_MS = 240_000;
+jest.setTimeout(240_000);
 
 let scene: CanaryScene;
 let runs: readonly RunHandle[];
@@ -64,7 +64,7 @@ beforeAll(async () => {
     ...(await refusedStarts(scene)),
     ...(await lyingPieces(scene)),
   ];
-}, LONG_MS);
+});
 
 afterAll(async () => scene?.close());
 
@@ -143,17 +143,13 @@ test('a catalog was told of tools and of failures, each with secrets in it that 
   expect((await rejected?.snapshot())?.lastRefresh).toMatchObject({ ok: false, code: 'TOKEN_REFUSED' });
 });
 
-test(
-  'no secret stands anywhere, in any form',
-  () => {
-    const canaries = scene.canaries();
-    expect(canaries.filter(({ value }) => value.length < 32)).toEqual([]);
-    // Something was read of each store.
-    expect(new Set(pieces.map(({ store }) => store))).toEqual(new Set(STORES));
-    expect(sightings(canaries, pieces)).toEqual([]);
-  },
-  LONG_MS,
-);
+test('no secret stands anywhere, in any form', () => {
+  const canaries = scene.canaries();
+  expect(canaries.filter(({ value }) => value.length < 32)).toEqual([]);
+  // Something was read of each store.
+  expect(new Set(pieces.map(({ store }) => store))).toEqual(new Set(STORES));
+  expect(sightings(canaries, pieces)).toEqual([]);
+});
 
 test('no redacted argument is in any message, and what a message shows of the others is masked', () => {
   const told = pieces.filter(({ store }) => store === 'messages');
@@ -165,13 +161,9 @@ test('no redacted argument is in any message, and what a message shows of the ot
   for (const { content } of told) expect(String(content)).toContain('[redacted]');
 });
 
-test(
-  'no run was changed by what its servers said: all replays',
-  async () => {
-    await replayOwn(scene.world);
-  },
-  LONG_MS,
-);
+test('no run was changed by what its servers said: all replays', async () => {
+  await replayOwn(scene.world);
+});
 
 describe('control: a canary that is planted', () => {
   const CONTROL = `control-${randomBytes(20).toString('hex')}`;
@@ -215,7 +207,7 @@ describe('control: a canary that is planted', () => {
     );
     found = sightings(CANARY, [...planted, ...(await lyingPieces(scene))]);
     await replayOwn(world);
-  }, LONG_MS);
+  });
 
   /** A person is told who started a run. */
   async function tellOfControl(): Promise<void> {
@@ -301,13 +293,9 @@ describe('control: a canary that is planted', () => {
   );
 });
 
-test(
-  'stopped in order, the file of Temporal holds none either',
-  async () => {
-    scene.worker.terminate();
-    await scene.worker.ended;
-    await scene.world.engine.close();
-    expect(sightings(scene.canaries(), await storedPieces(scene.world))).toEqual([]);
-  },
-  LONG_MS,
-);
+test('stopped in order, the file of Temporal holds none either', async () => {
+  scene.worker.terminate();
+  await scene.worker.ended;
+  await scene.world.engine.close();
+  expect(sightings(scene.canaries(), await storedPieces(scene.world))).toEqual([]);
+});

@@ -2,7 +2,7 @@
  * The worker and the Temporal server are killed (SIGKILL) while a catalog is refreshed and changed (S3.2, S3.6; INV-D3): whoever
  * reads it sees what was before or what is after, and a change that is sent again counts once.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import {
   assertIntact,
@@ -22,6 +22,7 @@ import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** A discovery that died with its worker is noticed after its 60 s. */
 const LONG_MS = 240_000;
+jest.setTimeout(LONG_MS);
 const MANY_CHANGES = 40;
 
 const KEPT = Array.from({ length: 30 }, (_, index) => `tool-${index}`);
@@ -38,21 +39,17 @@ beforeAll(async () => {
   server = await startListingServer();
   server.lists(BEFORE, 'before');
   world = await startFaultWorld({
+    beside: [server],
     config: {
       catalog: { administrators: ADMINISTRATORS, origins: [new URL(server.url).origin] },
       // A listing that is held keeps everything else from being asked: that is how a change is met half done.
       worker: { maxConcurrentActivities: 1 },
     },
-    // A message may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
   worker = await world.startWorker();
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
 });
+
+afterAll(async () => world?.stop());
 
 /** All tools at once, so that a half of it could be seen. */
 function change(requestId: string, expectedVersion = 1, deadlineSeconds = 77): Change {
@@ -164,77 +161,61 @@ async function expectDone(
 }
 
 describe('kill -9 in the middle of a refresh and of a change', () => {
-  test(
-    'of the worker: the next one ends both, and nobody sees a mixture',
-    async () => {
-      const half = await halfDone('worker-killed');
-      const stopWatching = watched(half.catalog);
-      await worker.kill();
-      server.release();
-      worker = await world.startWorker();
-      await expectDone(half, stopWatching);
-    },
-    LONG_MS,
-  );
+  test('of the worker: the next one ends both, and nobody sees a mixture', async () => {
+    const half = await halfDone('worker-killed');
+    const stopWatching = watched(half.catalog);
+    await worker.kill();
+    server.release();
+    worker = await world.startWorker();
+    await expectDone(half, stopWatching);
+  });
 
-  test(
-    'of the Temporal server, while the listing ends: both end when it is back, and nobody sees a mixture',
-    async () => {
-      const half = await halfDone('server-killed');
-      const stopWatching = watched(half.catalog);
+  test('of the Temporal server, while the listing ends: both end when it is back, and nobody sees a mixture', async () => {
+    const half = await halfDone('server-killed');
+    const stopWatching = watched(half.catalog);
+    await world.engine.kill();
+    server.release();
+    await world.engine.restart();
+    await expectDone(half, stopWatching);
+  });
+});
+
+test('killed again and again while changes are sent: each counts once, in its order', async () => {
+  server.lists(BEFORE, 'before');
+  const catalog = world.countersign.catalog('often');
+  await connected(catalog, server.url);
+  const answered: CatalogAck[] = [];
+  const sending = (async () => {
+    for (let number = 1; number <= MANY_CHANGES; number += 1) {
+      const message = change(`often-${number}`, number, 60 + number);
+      answered.push(await sendSurely(catalog, message));
+    }
+  })();
+  for (const [turn, what] of (['worker', 'server', 'worker', 'server'] as const).entries()) {
+    const share = ((turn + 0.5) / 4) * MANY_CHANGES;
+    await until(() => answered.length >= share, { what: `${share} answers`, withinMs: 120_000 });
+    if (what === 'server') {
       await world.engine.kill();
-      server.release();
       await world.engine.restart();
-      await expectDone(half, stopWatching);
-    },
-    LONG_MS,
+    } else {
+      await worker.kill();
+      worker = await world.startWorker();
+    }
+  }
+  await sending;
+  expect(answered.map((ack) => ack.policyVersion)).toEqual(
+    Array.from({ length: MANY_CHANGES }, (_, index) => index + 2),
+  );
+  const { policyVersion, entries } = await catalog.snapshot();
+  expect(policyVersion).toBe(MANY_CHANGES + 1);
+  expect(new Set(entries.map(({ setting }) => setting.deadlineSeconds))).toEqual(new Set([60 + MANY_CHANGES]));
+  const ledger = await catalog.ledger();
+  assertIntact(ledger, catalog.workflowId);
+  expect(factsOf(ledger, 'catalog.policy').map((fact) => fact.policyVersion)).toEqual(
+    Array.from({ length: MANY_CHANGES }, (_, index) => index + 2),
   );
 });
 
-test(
-  'killed again and again while changes are sent: each counts once, in its order',
-  async () => {
-    server.lists(BEFORE, 'before');
-    const catalog = world.countersign.catalog('often');
-    await connected(catalog, server.url);
-    const answered: CatalogAck[] = [];
-    const sending = (async () => {
-      for (let number = 1; number <= MANY_CHANGES; number += 1) {
-        const message = change(`often-${number}`, number, 60 + number);
-        answered.push(await sendSurely(catalog, message));
-      }
-    })();
-    for (const [turn, what] of (['worker', 'server', 'worker', 'server'] as const).entries()) {
-      const share = ((turn + 0.5) / 4) * MANY_CHANGES;
-      await until(() => answered.length >= share, { what: `${share} answers`, withinMs: 120_000 });
-      if (what === 'server') {
-        await world.engine.kill();
-        await world.engine.restart();
-      } else {
-        await worker.kill();
-        worker = await world.startWorker();
-      }
-    }
-    await sending;
-    expect(answered.map((ack) => ack.policyVersion)).toEqual(
-      Array.from({ length: MANY_CHANGES }, (_, index) => index + 2),
-    );
-    const { policyVersion, entries } = await catalog.snapshot();
-    expect(policyVersion).toBe(MANY_CHANGES + 1);
-    expect(new Set(entries.map(({ setting }) => setting.deadlineSeconds))).toEqual(new Set([60 + MANY_CHANGES]));
-    const ledger = await catalog.ledger();
-    assertIntact(ledger, catalog.workflowId);
-    expect(factsOf(ledger, 'catalog.policy').map((fact) => fact.policyVersion)).toEqual(
-      Array.from({ length: MANY_CHANGES }, (_, index) => index + 2),
-    );
-  },
-  LONG_MS,
-);
-
-test(
-  'all that was recorded replays',
-  async () => {
-    await replayOwn(world);
-  },
-  LONG_MS,
-);
+test('all that was recorded replays', async () => {
+  await replayOwn(world);
+});

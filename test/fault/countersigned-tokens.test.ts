@@ -15,9 +15,9 @@ import {
   sendCall,
   startCountersignedScene,
 } from '../support/oauth/guarded-server.ts';
-import { factsOf, outcomes, replayOwn, results } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, replayOwn, results } from '../support/world/run-record.ts';
 
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 
 let scene: CountersignedScene;
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   jest.spyOn(console, 'info').mockImplementation(() => undefined);
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
   scene = await startCountersignedScene();
-}, LONG_MS);
+});
 
 afterAll(async () => {
   await scene?.close();
@@ -205,41 +205,32 @@ test('RFC 7517, RFC 8414: the worker publishes all public keys, nothing private,
   expect((await fetch(`${scene.health}/healthz`, { method: 'POST' })).status).toBe(405);
 });
 
-test(
-  'a server that trusts another issuer is not followed there: the call has failed, unrun, and says why',
-  async () => {
-    const led = await scene.world.start([{ calls: [{ tool: 'strayed/look', arguments: {} }] }, { text: 'Done.' }], {
-      servers: [{ name: 'strayed' }],
-      // Nobody is asked: how it ends is what is looked at.
-      policy: { missingAuthorization: 'fail' },
-    });
-    await led.result();
-    const [{ outcome } = { outcome: undefined }] = await results(scene.world, led);
-    expect(outcome).toMatchObject({
-      kind: 'failed',
-      code: 'TOOL_UNAUTHORIZED',
-      executed: false,
-      message: expect.stringMatching(/elsewhere\.example\.com.*never followed to another issuer/),
-    });
-    expect(scene.strayed.calls).toEqual([]);
-    expect(tokensOf(scene.strayed, 'tools/call', 'look')).toHaveLength(1);
-  },
-  LONG_MS,
-);
+test('a server that trusts another issuer is not followed there: the call has failed, unrun, and says why', async () => {
+  const led = await scene.world.start([{ calls: [{ tool: 'strayed/look', arguments: {} }] }, { text: 'Done.' }], {
+    servers: [{ name: 'strayed' }],
+    // Nobody is asked: how it ends is what is looked at.
+    policy: { missingAuthorization: 'fail' },
+  });
+  await led.result();
+  const [{ outcome } = { outcome: undefined }] = await results(scene.world, led);
+  expect(outcome).toMatchObject({
+    kind: 'failed',
+    code: 'TOOL_UNAUTHORIZED',
+    executed: false,
+    message: expect.stringMatching(/elsewhere\.example\.com.*never followed to another issuer/),
+  });
+  expect(scene.strayed.calls).toEqual([]);
+  expect(tokensOf(scene.strayed, 'tools/call', 'look')).toHaveLength(1);
+});
 
-test(
-  'keys rotate: the one that was published before signs now, and servers take both',
-  async () => {
-    scene.world.config.issuer?.keys.reverse();
-    await scene.world.restartWorkers();
-    const next = await scene.world.start([{ calls: [{ tool: 'bank/look', arguments: {} }] }, { text: 'Done.' }], {
-      servers: [{ name: 'bank' }],
-    });
-    await next.result();
-    expect(await outcomes(next)).toEqual({ 't1.c0': 'succeeded' });
-    expect(decodeProtectedHeader(tokensOf(scene.bank, 'tools/call', 'look').at(-1) ?? '')).toMatchObject({
-      kid: 'issuer-2',
-    });
-  },
-  LONG_MS,
-);
+test('keys rotate: the one that was published before signs now, and servers take both', async () => {
+  scene.world.config.issuer?.keys.reverse();
+  await scene.world.restartWorkers();
+  const next = await scene.world.start([{ calls: [{ tool: 'bank/look', arguments: {} }] }, { text: 'Done.' }], {
+    servers: [{ name: 'bank' }],
+  });
+  expect(await outcomesAtEnd(next)).toEqual({ 't1.c0': 'succeeded' });
+  expect(decodeProtectedHeader(tokensOf(scene.bank, 'tools/call', 'look').at(-1) ?? '')).toMatchObject({
+    kid: 'issuer-2',
+  });
+});

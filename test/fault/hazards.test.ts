@@ -3,7 +3,7 @@
  * (S4.8, B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own count a call runs once where
  * one was approved and never elsewhere, and a refused decision changes nothing.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import {
   type AskedCall,
   type HazardWorld,
@@ -18,13 +18,14 @@ import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
+jest.setTimeout(LONG_MS);
 
 let scene: HazardWorld;
 
 beforeAll(async () => {
   scene = await startHazardWorld();
-}, LONG_MS);
-afterAll(async () => await scene?.stop(), LONG_MS);
+});
+afterAll(async () => await scene?.stop());
 
 /** Answers to a decision on a call that somebody has decided: the next call of its run waits, or its run is over. */
 const DECIDED = ['ALREADY_DECIDED', 'RUN_CLOSED'];
@@ -183,7 +184,7 @@ describe('kill -9 of the workers', () => {
     expect(unheard.flat().filter((answer) => answer === 'approved')).toEqual([]);
     expect(PATHS.map((path) => bank.callsFor(purposeOf(path, 'approved')).length)).toEqual(PATHS.map(() => 0));
     await world.startWorker();
-  }, LONG_MS);
+  });
 
   test.each(PATHS)(
     'between question and approval, %s: the approval counts once, and the call runs once',
@@ -196,7 +197,6 @@ describe('kill -9 of the workers', () => {
       await expectRefused(call, DECIDED, decisionOn(call.request, 'cyd'));
       await expectRuns(call, purposeOf(path, 'asked'), 1);
     },
-    LONG_MS,
   );
 
   test.each(PATHS)(
@@ -209,7 +209,6 @@ describe('kill -9 of the workers', () => {
       await expectRefused(call, DECIDED, decisionOn(call.request, 'cyd'));
       await expectRuns(call, purposeOf(path, 'approved'), 1);
     },
-    LONG_MS,
   );
 
   test.each(PATHS)(
@@ -222,7 +221,6 @@ describe('kill -9 of the workers', () => {
       await expectRefused(call, DECIDED, decisionOn(call.request, 'cyd'));
       await expectRuns(call, purposeOf(path, 'under way'), 1);
     },
-    LONG_MS,
   );
 
   test.each(PATHS)(
@@ -235,14 +233,9 @@ describe('kill -9 of the workers', () => {
       expect(await call.told()).toBe('expired');
       await expectRuns(call, purposeOf(path, 'overdue'), 0);
     },
-    LONG_MS,
   );
 });
 
-test(
-  'what was left behind replays',
-  async () => {
-    await replayOwn(scene.world);
-  },
-  LONG_MS,
-);
+test('what was left behind replays', async () => {
+  await replayOwn(scene.world);
+});

@@ -4,7 +4,7 @@
  * the run is none of the server's business. What the server echoed stands nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
@@ -19,6 +19,7 @@ import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
+jest.setTimeout(LONG_MS);
 const SESSION = `session-${randomBytes(30).toString('hex')}`;
 const YES = { question: { action: 'accept', content: { sure: true } } } as const;
 
@@ -52,6 +53,7 @@ beforeAll(async () => {
   });
   const script = { steps: [{ calls: [{ tool: 'desk/deploy' }] }, { text: 'Done.' }] };
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: {
         desk: {
@@ -64,14 +66,10 @@ beforeAll(async () => {
       policy: { approvers: { ids: ['ann'] }, strategy: 'never' },
       models: { asked: { provider: 'scripted', script } },
     },
-    client: { deadlineMs: 60_000 },
   });
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
 });
+
+afterAll(async () => world?.stop());
 
 /** A run whose worker of this role was killed while its question was open, with another worker there. */
 async function killed(
@@ -94,57 +92,49 @@ afterEach(async () => {
   for (const end of ending.splice(0)) await end();
 });
 
-test(
-  'the worker of the run: the server waits on, the question is as it was, and the call goes on with its answer; executed once',
-  async () => {
-    const before = { calls, executions: server.executions() };
-    const { run, asked } = await killed('runs');
-    const shown = await question(run);
-    expect(shown.digest).toBe(asked.digest);
-    await run.provideInput(answerTo(shown, YES));
-    expect(await run.result()).toMatchObject({ status: 'completed' });
-    expect(calls - before.calls).toBe(1);
-    expect(server.executions() - before.executions).toBe(1);
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
-    expect(factsOf(await run.ledger(), 'request.opened')).toHaveLength(1);
-    await replayOwn(world, run.runId);
-  },
-  LONG_MS,
-);
+test('the worker of the run: the server waits on, the question is as it was, and the call goes on with its answer; executed once', async () => {
+  const before = { calls, executions: server.executions() };
+  const { run, asked } = await killed('runs');
+  const shown = await question(run);
+  expect(shown.digest).toBe(asked.digest);
+  await run.provideInput(answerTo(shown, YES));
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  expect(calls - before.calls).toBe(1);
+  expect(server.executions() - before.executions).toBe(1);
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(factsOf(await run.ledger(), 'request.opened')).toHaveLength(1);
+  await replayOwn(world, run.runId);
+});
 
-test(
-  'the worker that holds the connection: the question is closed, its late answer is refused, and somebody says what became of the call; sent again, it is asked anew',
-  async () => {
-    const before = { calls, executions: server.executions() };
-    const { run, asked, seen } = await killed('tools');
-    const request = await lostCall(run, 't1.c0', asked.generation + 1, LONG_MS);
-    expect(calls - before.calls).toBe(1);
-    expect(server.executions() - before.executions).toBe(0);
-    expect(factsOf(await run.ledger(), 'request.closed')).toMatchObject([{ callId: 't1.c0', generation: 1 }]);
-    await expect(run.provideInput(answerTo(asked, YES))).rejects.toMatchObject({ code: expect.any(String) });
-    await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
-    const again = await question(run);
-    expect(again.generation).toBeGreaterThan(request.generation);
-    expect(calls - before.calls).toBe(2);
-    // What was shown first answers nothing now.
-    await expect(run.provideInput(answerTo(asked, YES))).rejects.toMatchObject({ code: expect.any(String) });
-    await run.provideInput(answerTo(again, YES));
-    expect(await run.result()).toMatchObject({ status: 'completed' });
-    expect(server.executions() - before.executions).toBe(1);
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
-    await replayOwn(world, run.runId);
+test('the worker that holds the connection: the question is closed, its late answer is refused, and somebody says what became of the call; sent again, it is asked anew', async () => {
+  const before = { calls, executions: server.executions() };
+  const { run, asked, seen } = await killed('tools');
+  const request = await lostCall(run, 't1.c0', asked.generation + 1, LONG_MS);
+  expect(calls - before.calls).toBe(1);
+  expect(server.executions() - before.executions).toBe(0);
+  expect(factsOf(await run.ledger(), 'request.closed')).toMatchObject([{ callId: 't1.c0', generation: 1 }]);
+  await expect(run.provideInput(answerTo(asked, YES))).rejects.toMatchObject({ code: expect.any(String) });
+  await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
+  const again = await question(run);
+  expect(again.generation).toBeGreaterThan(request.generation);
+  expect(calls - before.calls).toBe(2);
+  // What was shown first answers nothing now.
+  await expect(run.provideInput(answerTo(asked, YES))).rejects.toMatchObject({ code: expect.any(String) });
+  await run.provideInput(answerTo(again, YES));
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  expect(server.executions() - before.executions).toBe(1);
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  await replayOwn(world, run.runId);
 
-    const scanner = new CanaryScanner([{ name: 'session', value: SESSION }]);
-    const pieces = [
-      ...seen,
-      ...(await piecesOfRun(world, run.runId)),
-      ...(await storedPieces(world)),
-      ...workers.map((worker) => ({ store: 'logs', place: `worker ${worker.pid}`, content: worker.output() }) as const),
-    ];
-    expect(pieces.flatMap(({ store, place, content }) => scanner.scan(`${store} ${place}`, content))).toEqual([]);
-    // Control: what stood beside it in the same text is there.
-    const beside = new CanaryScanner([{ name: 'question', value: 'Deploy to production? (' }]);
-    expect(pieces.some(({ place, content }) => beside.scan(place, content).length > 0)).toBe(true);
-  },
-  LONG_MS,
-);
+  const scanner = new CanaryScanner([{ name: 'session', value: SESSION }]);
+  const pieces = [
+    ...seen,
+    ...(await piecesOfRun(world, run.runId)),
+    ...(await storedPieces(world)),
+    ...workers.map((worker) => ({ store: 'logs', place: `worker ${worker.pid}`, content: worker.output() }) as const),
+  ];
+  expect(pieces.flatMap(({ store, place, content }) => scanner.scan(`${store} ${place}`, content))).toEqual([]);
+  // Control: what stood beside it in the same text is there.
+  const beside = new CanaryScanner([{ name: 'question', value: 'Deploy to production? (' }]);
+  expect(pieces.some(({ place, content }) => beside.scan(place, content).length > 0)).toBe(true);
+});

@@ -8,7 +8,7 @@ import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { hostingModel, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
-import { outcomes, replayOwn } from '../support/world/run-record.ts';
+import { outcomesAtEnd, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
@@ -24,19 +24,15 @@ beforeAll(async () => {
   bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
   const gpt = hostingModel(provider);
   world = await startFaultWorld({
+    beside: [provider, bank],
     config: {
       models: { gpt, keeping: { ...gpt, storesAnswers: true } },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' }, execute: 'hosted' } },
       policy: { approvers: { ids: ['bob'] }, servers: { bank: { tools: { slow: 'allow' } } } },
     },
-    // A decision may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
 }, RECOVERY_MS);
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([provider.close(), bank.close()]);
-});
+afterAll(async () => world?.stop());
 
 async function started(model: string, tool: string, purpose: string): Promise<RunHandle> {
   provider.script(purpose, [{ calls: [{ server: 'bank', tool, arguments: { purpose } }] }, { text: 'done' }]);
@@ -64,8 +60,7 @@ test(
     for (const { model, runs, request, ...purposes } of begun) {
       const [waiting, underWay] = runs;
       await waiting.decide(decisionOn(request, 'bob'));
-      await waiting.result();
-      expect(await outcomes(waiting)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await outcomesAtEnd(waiting)).toEqual({ 't1.c0': 'succeeded' });
       expect(bank.callsFor(purposes.waiting)).toHaveLength(1);
       const lost = await lostCall(underWay, 't1.c0', 1, RECOVERY_MS);
       expect(lost).toMatchObject({ hosted: model, about: { kind: 'outcome', attempt: 1 } });

@@ -3,7 +3,7 @@
  * INV-D3): nothing is executed twice, nobody is asked the same again; the server's state, which it echoes, stands nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
@@ -19,6 +19,7 @@ import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
+jest.setTimeout(LONG_MS);
 const NAMES = ['between', 'unacted', 'acted'] as const;
 type Name = (typeof NAMES)[number];
 const STATE = `state-${randomBytes(30).toString('hex')}`;
@@ -80,6 +81,7 @@ beforeAll(async () => {
     script: { steps: [{ calls: [{ tool: 'desk/book', arguments: { name } }] }, { text: 'Done.' }] },
   });
   world = await startFaultWorld({
+    beside: [server],
     files: { 'zone.pem': zone.pem },
     config: {
       servers: { desk: { url: server.url, taskQueue: 'zone', credentials: { kind: 'none' } } },
@@ -87,7 +89,6 @@ beforeAll(async () => {
       grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       models: { between: stepsOf('between'), unacted: stepsOf('unacted'), acted: stepsOf('acted') },
     },
-    client: { deadlineMs: 60_000 },
   });
   const [runsSide, toolsSide] = await startWorkers();
   for (const name of NAMES) runs[name] = await world.start(name);
@@ -110,12 +111,9 @@ beforeAll(async () => {
   await Promise.all(second.map(async (worker) => await worker.kill()));
   isArmed = false;
   await startWorkers();
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
 });
+
+afterAll(async () => world?.stop());
 
 async function askedOnce(name: Name): Promise<void> {
   const ledger = await runs[name].ledger();
@@ -123,60 +121,44 @@ async function askedOnce(name: Name): Promise<void> {
   expect(factsOf(ledger, 'input.provided')).toHaveLength(1);
 }
 
-test(
-  'killed between an answered round and its next leg: the leg is sent once, with the answer, and nobody is asked anything',
-  async () => {
-    expect(await runs.between.result()).toMatchObject({ status: 'completed' });
-    expect(executed.filter((name) => name === 'between')).toEqual(['between']);
-    expect(factsOf(await runs.between.ledger(), 'request.opened')).toHaveLength(1);
-    await askedOnce('between');
-  },
-  LONG_MS,
-);
+test('killed between an answered round and its next leg: the leg is sent once, with the answer, and nobody is asked anything', async () => {
+  expect(await runs.between.result()).toMatchObject({ status: 'completed' });
+  expect(executed.filter((name) => name === 'between')).toEqual(['between']);
+  expect(factsOf(await runs.between.ledger(), 'request.opened')).toHaveLength(1);
+  await askedOnce('between');
+});
 
-test(
-  'killed in a leg that the server had not acted on: sent again by somebody’s word, with the answer that was given',
-  async () => {
-    const request = await lostCall(runs.unacted, 't1.c0', 1, LONG_MS);
-    expect(executed).not.toContain('unacted');
-    await runs.unacted.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
-    expect(await runs.unacted.result()).toMatchObject({ status: 'completed' });
-    expect(executed.filter((name) => name === 'unacted')).toEqual(['unacted']);
-    expect(answers.at(-1)).toEqual({ who: { action: 'accept', content: { name: 'Ben' } } });
-    await askedOnce('unacted');
-  },
-  LONG_MS,
-);
+test('killed in a leg that the server had not acted on: sent again by somebody’s word, with the answer that was given', async () => {
+  const request = await lostCall(runs.unacted, 't1.c0', 1, LONG_MS);
+  expect(executed).not.toContain('unacted');
+  await runs.unacted.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
+  expect(await runs.unacted.result()).toMatchObject({ status: 'completed' });
+  expect(executed.filter((name) => name === 'unacted')).toEqual(['unacted']);
+  expect(answers.at(-1)).toEqual({ who: { action: 'accept', content: { name: 'Ben' } } });
+  await askedOnce('unacted');
+});
 
-test(
-  'killed in a leg that the server had acted on: not sent again but by somebody’s word, and executed once',
-  async () => {
-    const request = await lostCall(runs.acted, 't1.c0', 1, LONG_MS);
-    await runs.acted.resolveOutcome(resolutionOf(request, 'ann', { kind: 'succeeded', result: 'It is booked.' }));
-    expect(await runs.acted.result()).toMatchObject({ status: 'completed' });
-    expect(executed.filter((name) => name === 'acted')).toEqual(['acted']);
-    expect((await results(world, runs.acted))[0]?.outcome).toMatchObject({ kind: 'succeeded', recordedBy: 'ann' });
-    await askedOnce('acted');
-    await replayOwn(world);
-  },
-  LONG_MS,
-);
+test('killed in a leg that the server had acted on: not sent again but by somebody’s word, and executed once', async () => {
+  const request = await lostCall(runs.acted, 't1.c0', 1, LONG_MS);
+  await runs.acted.resolveOutcome(resolutionOf(request, 'ann', { kind: 'succeeded', result: 'It is booked.' }));
+  expect(await runs.acted.result()).toMatchObject({ status: 'completed' });
+  expect(executed.filter((name) => name === 'acted')).toEqual(['acted']);
+  expect((await results(world, runs.acted))[0]?.outcome).toMatchObject({ kind: 'succeeded', recordedBy: 'ann' });
+  await askedOnce('acted');
+  await replayOwn(world);
+});
 
-test(
-  'INV-S1: the state of the server stands nowhere, though it was echoed in question and result',
-  async () => {
-    const scanner = new CanaryScanner([{ name: 'requestState', value: STATE }]);
-    const pieces = [
-      ...seenMidway,
-      ...(await Promise.all(NAMES.map(async (name) => await piecesOfRun(world, runs[name].runId)))).flat(),
-      ...(await storedPieces(world)),
-      ...workers.map((worker) => ({ store: 'logs', place: `worker ${worker.pid}`, content: worker.output() }) as const),
-    ];
-    expect(pieces.flatMap(({ store, place, content }) => scanner.scan(`${store} ${place}`, content))).toEqual([]);
-    // Control: it was given out, came back, and what stood beside it in the same texts is there.
-    expect(JSON.stringify(server.seen.map(({ params }) => params['requestState']))).toContain(STATE);
-    const beside = new CanaryScanner([{ name: 'question', value: 'For whom? (' }]);
-    expect(pieces.some(({ place, content }) => beside.scan(place, content).length > 0)).toBe(true);
-  },
-  LONG_MS,
-);
+test('INV-S1: the state of the server stands nowhere, though it was echoed in question and result', async () => {
+  const scanner = new CanaryScanner([{ name: 'requestState', value: STATE }]);
+  const pieces = [
+    ...seenMidway,
+    ...(await Promise.all(NAMES.map(async (name) => await piecesOfRun(world, runs[name].runId)))).flat(),
+    ...(await storedPieces(world)),
+    ...workers.map((worker) => ({ store: 'logs', place: `worker ${worker.pid}`, content: worker.output() }) as const),
+  ];
+  expect(pieces.flatMap(({ store, place, content }) => scanner.scan(`${store} ${place}`, content))).toEqual([]);
+  // Control: it was given out, came back, and what stood beside it in the same texts is there.
+  expect(JSON.stringify(server.seen.map(({ params }) => params['requestState']))).toContain(STATE);
+  const beside = new CanaryScanner([{ name: 'question', value: 'For whom? (' }]);
+  expect(pieces.some(({ place, content }) => beside.scan(place, content).length > 0)).toBe(true);
+});

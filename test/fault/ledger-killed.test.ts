@@ -16,6 +16,7 @@ let world: FaultWorld;
 beforeAll(async () => {
   receiver = await startLedgerReceiver();
   world = await startFaultWorld({
+    beside: [receiver],
     config: {
       ledger: {
         sign: { kid: KEY.kid, privateKeyFile: 'ledger.pem' },
@@ -27,10 +28,7 @@ beforeAll(async () => {
     files: { 'ledger.pem': KEY.pem },
   });
 });
-afterAll(async () => {
-  await world?.stop();
-  await receiver?.close();
-});
+afterAll(async () => world?.stop());
 
 test(
   'a segment whose acknowledgement was lost with its worker is delivered again and adds nothing',

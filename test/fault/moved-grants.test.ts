@@ -3,7 +3,7 @@
  * each run's own, for each server its own. Sealed in a grant and used for anything but what it was sealed for, by whoever
  * may write to the namespace, it does not open, and no server ever sees it (INV-S1, S1.5, H-3, F13, F15).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { Countersign, type RunHandle } from '../../client/index.ts';
@@ -17,15 +17,15 @@ import { sightingsInHistory } from '../support/canary/stores.ts';
 import { authorizationsOf, GATED_CALL, type GrantScene, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { until } from '../support/until.ts';
-import { factsOf, outcomes, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { factsOf, outcomesAtEnd, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, startWorld } from '../support/world/world.ts';
 
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 
 let scene: GrantScene;
 beforeAll(async () => {
   scene = await startGrantScene();
-}, LONG_MS);
+});
 afterAll(async () => scene?.close());
 
 describe('an authorization that a caller gives (S1.1, S1.3, S1.4, S1.7, H-1)', () => {
@@ -73,51 +73,42 @@ describe('an authorization that a caller gives (S1.1, S1.3, S1.4, S1.7, H-1)', (
     await replayOwn(world);
   });
 
-  test(
-    'the workers that hold the run cannot open the grant, and need not: only the zone of the server holds the key',
-    async () => {
-      const { engine, world, shared, targets } = scene;
-      const zoned = scene.configOf('zoned', { servers: { shared: { url: shared.url, taskQueue: 'zone-1' } } });
-      const common = { engine, bundle: world.bundle, client: { servers: targets } };
-      const keyless = await startWorld({ ...common, config: { ...zoned, grants: { keys: [] } }, role: 'runs' });
-      const zone = await startWorld({ ...common, config: zoned, role: 'tools' });
-      try {
-        const run = await keyless.start(TWO_CALLS, {}, { authorizations: { shared: 'token-of-the-zone-1234' } });
-        await run.result();
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
-        expect(authorizationsOf(shared, 'tools/call')).toContain('Bearer token-of-the-zone-1234');
-        expect(await sightingsInHistory(keyless, run.runId, ['token-of-the-zone-1234'])).toEqual([]);
-        // Control: what stands in the same history is found.
-        expect(await sightingsInHistory(keyless, run.runId, ['Do it.'])).not.toEqual([]);
-        await replayOwn(keyless);
-      } finally {
-        await Promise.all([keyless.stop(), zone.stop()]);
-      }
-    },
-    LONG_MS,
-  );
+  test('the workers that hold the run cannot open the grant, and need not: only the zone of the server holds the key', async () => {
+    const { engine, world, shared, targets } = scene;
+    const zoned = scene.configOf('zoned', { servers: { shared: { url: shared.url, taskQueue: 'zone-1' } } });
+    const common = { engine, bundle: world.bundle, client: { servers: targets } };
+    const keyless = await startWorld({ ...common, config: { ...zoned, grants: { keys: [] } }, role: 'runs' });
+    const zone = await startWorld({ ...common, config: zoned, role: 'tools' });
+    try {
+      const run = await keyless.start(TWO_CALLS, {}, { authorizations: { shared: 'token-of-the-zone-1234' } });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+      expect(authorizationsOf(shared, 'tools/call')).toContain('Bearer token-of-the-zone-1234');
+      expect(await sightingsInHistory(keyless, run.runId, ['token-of-the-zone-1234'])).toEqual([]);
+      // Control: what stands in the same history is found.
+      expect(await sightingsInHistory(keyless, run.runId, ['Do it.'])).not.toEqual([]);
+      await replayOwn(keyless);
+    } finally {
+      await Promise.all([keyless.stop(), zone.stop()]);
+    }
+  });
 
-  test(
-    'givenTokens: deny: a run that brings an authorization is refused by name, and nothing is asked of the server',
-    async () => {
-      const { engine, world, shared, targets } = scene;
-      const config = scene.configOf('strict', { policy: { givenTokens: 'deny' } });
-      const strict = await startWorld({ engine, bundle: world.bundle, config, client: { servers: targets } });
-      try {
-        const seen = shared.seen.length;
-        const run = await strict.start(TWO_CALLS, SHARED, { authorizations: { shared: 'token-not-wanted' } });
-        expect(await refusalOf(run.result())).toMatchObject({ code: 'GRANT_FORBIDDEN', facts: { path: 'grants[0]' } });
-        // Without one the server, which takes only given tokens, gets none in its place (S1.4).
-        const bare = await strict.start(TWO_CALLS, SHARED);
-        expect(await refusalOf(bare.result())).toMatchObject({ code: 'GRANT_FORBIDDEN' });
-        expect(shared.seen).toHaveLength(seen);
-        await replayOwn(strict);
-      } finally {
-        await strict.stop();
-      }
-    },
-    LONG_MS,
-  );
+  test('givenTokens: deny: a run that brings an authorization is refused by name, and nothing is asked of the server', async () => {
+    const { engine, world, shared, targets } = scene;
+    const config = scene.configOf('strict', { policy: { givenTokens: 'deny' } });
+    const strict = await startWorld({ engine, bundle: world.bundle, config, client: { servers: targets } });
+    try {
+      const seen = shared.seen.length;
+      const run = await strict.start(TWO_CALLS, SHARED, { authorizations: { shared: 'token-not-wanted' } });
+      expect(await refusalOf(run.result())).toMatchObject({ code: 'GRANT_FORBIDDEN', facts: { path: 'grants[0]' } });
+      // Without one the server, which takes only given tokens, gets none in its place (S1.4).
+      const bare = await strict.start(TWO_CALLS, SHARED);
+      expect(await refusalOf(bare.result())).toMatchObject({ code: 'GRANT_FORBIDDEN' });
+      expect(shared.seen).toHaveLength(seen);
+      await replayOwn(strict);
+    } finally {
+      await strict.stop();
+    }
+  });
 });
 
 describe('a grant used for something else (INV-S1, S1.5, H-3)', () => {
@@ -187,35 +178,31 @@ describe('a grant used for something else (INV-S1, S1.5, H-3)', () => {
     await replayOwn(scene.world, run.runId);
   });
 
-  test(
-    'a grant does not open in another namespace',
-    async () => {
-      const { world, engine } = scene;
-      const { connection } = world.client;
-      const namespace = 'elsewhere';
-      await connection.workflowService.registerNamespace({
-        namespace,
-        workflowExecutionRetentionPeriod: msToTs('1 day'),
-      });
-      // A namespace is known everywhere in the server some seconds after it was registered.
-      await until(async () => setUpNamespace(connection, namespace), { what: 'the second namespace' });
-      const loaded = { config: world.config, baseDirectory: engine.directory, path: undefined };
-      const workers = await startWorkers({
-        loaded,
-        connectionOptions: { address: engine.server.address },
-        namespace,
-        bundle: world.bundle,
-      });
-      try {
-        const spec = await sealed('moved-namespace', specFor());
-        const run = await startRaw('moved-namespace', spec, new Client({ connection, namespace }));
-        await expectUnopened(run, 'GRANT_INVALID', /another namespace/);
-      } finally {
-        await workers.stop();
-      }
-    },
-    LONG_MS,
-  );
+  test('a grant does not open in another namespace', async () => {
+    const { world, engine } = scene;
+    const { connection } = world.client;
+    const namespace = 'elsewhere';
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: msToTs('1 day'),
+    });
+    // A namespace is known everywhere in the server some seconds after it was registered.
+    await until(async () => setUpNamespace(connection, namespace), { what: 'the second namespace' });
+    const loaded = { config: world.config, baseDirectory: engine.directory, path: undefined };
+    const workers = await startWorkers({
+      loaded,
+      connectionOptions: { address: engine.server.address },
+      namespace,
+      bundle: world.bundle,
+    });
+    try {
+      const spec = await sealed('moved-namespace', specFor());
+      const run = await startRaw('moved-namespace', spec, new Client({ connection, namespace }));
+      await expectUnopened(run, 'GRANT_INVALID', /another namespace/);
+    } finally {
+      await workers.stop();
+    }
+  });
 
   test('a grant does not open after it has expired', async () => {
     const now = (): number => Date.now() - 7_200_000;

@@ -3,7 +3,7 @@
  * conditions there, so the run does not begin to hand over; the first task after a reset is one where a replay does
  * (INV-D1, INV-D3; docs/adr/0088).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES, SIGNALS } from '../../contracts/names.ts';
@@ -17,7 +17,7 @@ import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests, updateStage } from '../support/world/world.ts';
 
 /** Longer than a worker takes to start, on a busy machine. */
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 
 /** Events after which Temporal suggests another execution: more than the run has when it begins to wait. */
 const SUGGESTED_AT = 80;
@@ -45,10 +45,9 @@ beforeAll(async () => {
       policy: { approvers: { ids: ['ann'] } },
       models: { clerk: { provider: 'scripted', script: { steps } } },
     },
-    client: { deadlineMs: 60_000 },
   });
   worker = await world.startWorker();
-}, LONG_MS);
+});
 afterAll(async () => {
   await world?.stop();
   await engine?.stop();
@@ -81,56 +80,48 @@ async function suggestedIn(workflowId: string, execution: string): Promise<reado
     .map(({ eventId }) => Number(eventId));
 }
 
-test(
-  'a refused update does not make a run hand over',
-  async () => {
-    const [run, request] = await waitingWith(SUGGESTED_AT);
-    const { runId: execution } = await world.client.workflow.getHandle(run.runId).describe();
-    const before = await traceOf(world, run.runId);
-    expect(await codeOf(run.decide(decisionOn(request, 'mallory')))).toBe('APPROVER_NOT_ENTITLED');
-    expect(await traceOf(world, run.runId)).toEqual(before);
+test('a refused update does not make a run hand over', async () => {
+  const [run, request] = await waitingWith(SUGGESTED_AT);
+  const { runId: execution } = await world.client.workflow.getHandle(run.runId).describe();
+  const before = await traceOf(world, run.runId);
+  expect(await codeOf(run.decide(decisionOn(request, 'mallory')))).toBe('APPROVER_NOT_ENTITLED');
+  expect(await traceOf(world, run.runId)).toEqual(before);
 
-    await run.decide(decisionOn(request, 'ann'));
-    expect(await run.result()).toMatchObject({ status: 'completed' });
-    // The first suggestion on record is that of the decision: its task started where the one of the refused update did.
-    const [first] = await suggestedIn(run.runId, execution);
-    expect(first).toBe(before.historyLength + STARTING);
-    await replayOwn(world, run.runId);
-  },
-  LONG_MS,
-);
+  await run.decide(decisionOn(request, 'ann'));
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  // The first suggestion on record is that of the decision: its task started where the one of the refused update did.
+  const [first] = await suggestedIn(run.runId, execution);
+  expect(first).toBe(before.historyLength + STARTING);
+  await replayOwn(world, run.runId);
+});
 
-test(
-  'a run that was reset hands over as its replay does, though its first task refuses an update',
-  async () => {
-    // The task of the message starts just below the bound. It is undone, and the task that takes its place starts above.
-    const [run, request] = await waitingWith(SUGGESTED_AT - COMPLETED);
-    await run.say({ messageId: 'undone', text: 'This will be undone.', from: 'ann' });
-    await worker.kill();
-    const execution = await resetRun(world.client, { workflowId: run.runId }, 'last', [WITHOUT_UPDATES]);
-    const wrong = decisionOn(request, 'mallory');
-    const refused = codeOf(run.decide(wrong));
-    await until(
-      async () =>
-        (await updateStage(world.client, run.runId, updateIdOf('decide', wrong, wrong.decisionId))) === 'admitted',
-      { what: 'the update at Temporal' },
-    );
-    worker = await world.startWorker();
-    expect(await refused).toBe('APPROVER_NOT_ENTITLED');
-    // No query comes in between, which could have the run rebuilt.
-    await run.say({ messageId: 'next', text: 'Be quick.', from: 'ann' });
+test('a run that was reset hands over as its replay does, though its first task refuses an update', async () => {
+  // The task of the message starts just below the bound. It is undone, and the task that takes its place starts above.
+  const [run, request] = await waitingWith(SUGGESTED_AT - COMPLETED);
+  await run.say({ messageId: 'undone', text: 'This will be undone.', from: 'ann' });
+  await worker.kill();
+  const execution = await resetRun(world.client, { workflowId: run.runId }, 'last', [WITHOUT_UPDATES]);
+  const wrong = decisionOn(request, 'mallory');
+  const refused = codeOf(run.decide(wrong));
+  await until(
+    async () =>
+      (await updateStage(world.client, run.runId, updateIdOf('decide', wrong, wrong.decisionId))) === 'admitted',
+    { what: 'the update at Temporal' },
+  );
+  worker = await world.startWorker();
+  expect(await refused).toBe('APPROVER_NOT_ENTITLED');
+  // No query comes in between, which could have the run rebuilt.
+  await run.say({ messageId: 'next', text: 'Be quick.', from: 'ann' });
 
-    const [now] = await openRequests(run);
-    await run.decide(decisionOn(now, 'ann'));
-    expect(await run.result()).toMatchObject({ status: 'completed' });
-    const { events } = await world.client.workflow.getHandle(run.runId, execution).fetchHistory();
-    const failed = (events ?? []).findIndex(({ workflowTaskFailedEventAttributes: task }) => task);
-    expect((await suggestedIn(run.runId, execution))[0]).toBe(failed + 1 + STARTING);
-    // That very task begins to hand over.
-    const [, , , , scheduled] = (events ?? []).slice(failed);
-    expect(scheduled?.activityTaskScheduledEventAttributes?.activityType?.name).toBe(ACTIVITIES.storeSegment);
-    expect(events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeDefined();
-    await replayOwn(world, run.runId);
-  },
-  LONG_MS,
-);
+  const [now] = await openRequests(run);
+  await run.decide(decisionOn(now, 'ann'));
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  const { events } = await world.client.workflow.getHandle(run.runId, execution).fetchHistory();
+  const failed = (events ?? []).findIndex(({ workflowTaskFailedEventAttributes: task }) => task);
+  expect((await suggestedIn(run.runId, execution))[0]).toBe(failed + 1 + STARTING);
+  // That very task begins to hand over.
+  const [, , , , scheduled] = (events ?? []).slice(failed);
+  expect(scheduled?.activityTaskScheduledEventAttributes?.activityType?.name).toBe(ACTIVITIES.storeSegment);
+  expect(events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeDefined();
+  await replayOwn(world, run.runId);
+});

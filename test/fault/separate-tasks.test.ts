@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { SIGNALS, TASK_MEMO } from '../../contracts/names.ts';
@@ -22,7 +22,7 @@ import { decisionOn, openRequests, updateStage } from '../support/world/world.ts
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than a worker takes to start, on a busy machine. */
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 
 let bank: RecordingServer;
 let receivers: readonly MessageReceiver[];
@@ -62,9 +62,9 @@ const configOf = (): ConfigInput => {
 beforeAll(async () => {
   bank = await startRecordingServer();
   receivers = await Promise.all([startMessageReceiver(), startMessageReceiver()]);
-  world = await startFaultWorld({ config: configOf(), client: { deadlineMs: 60_000 } });
+  world = await startFaultWorld({ config: configOf() });
   worker = await world.startWorker();
-}, LONG_MS);
+});
 afterAll(async () => {
   await world?.stop();
   await Promise.all([bank, ...receivers].map((server) => server?.close()));
@@ -152,45 +152,37 @@ test.each<[string, string, (run: RunHandle, request: ApprovalRequest) => Promise
   ['signals were refused', 'signalled', refusedSignals, 4],
   ['calls returned while another one was under way', 'beside', returnedCalls, 3],
   ['a signal and an update were refused in one task, and an update alone', 'refused', refusedTogether, 2],
-])(
-  'a decision after %s',
-  async (_name, model, before, removals) => {
-    const [run, request] = await begin(model);
-    await before(run, request);
-    await decideAfterKill(run, request);
-    const events = await eventsOf(world, run);
-    expect(markersIn(events)).toHaveLength(1);
-    expect(removalsIn(events).length).toBeGreaterThanOrEqual(removals);
-    expect(emptyIn(events)).toEqual([]);
-    await replayOwn(world, run.runId);
-  },
-  LONG_MS,
-);
+])('a decision after %s', async (_name, model, before, removals) => {
+  const [run, request] = await begin(model);
+  await before(run, request);
+  await decideAfterKill(run, request);
+  const events = await eventsOf(world, run);
+  expect(markersIn(events)).toHaveLength(1);
+  expect(removalsIn(events).length).toBeGreaterThanOrEqual(removals);
+  expect(emptyIn(events)).toEqual([]);
+  await replayOwn(world, run.runId);
+});
 
-test(
-  'a run of a build that left nothing is joined for its decision, and replays as it was joined',
-  async () => {
-    const bundle = await sharedBundle(bundleThatLeavesNothing);
-    const older = await startFaultWorld({ config: configOf(), bundle });
-    try {
-      const before = await older.startWorker();
-      const [run, request] = await begin('told', older);
-      expect(markersIn(await eventsOf(older, run))).toEqual([]);
-      await before.kill();
-      await writeFile(join(older.engine.directory, 'bundle.json'), JSON.stringify(world.bundle));
-      await older.startWorker();
-      await run.decide(decisionOn(request, 'ann'));
-      expect(await run.result()).toMatchObject({ status: 'completed' });
-      const events = await eventsOf(older, run);
-      expect(emptyIn(events)).toHaveLength(1);
-      expect(markersIn(events)).toHaveLength(1);
-      await replayOwn({ ...older, bundle: world.bundle }, run.runId);
-    } finally {
-      await older.stop();
-    }
-  },
-  LONG_MS,
-);
+test('a run of a build that left nothing is joined for its decision, and replays as it was joined', async () => {
+  const bundle = await sharedBundle(bundleThatLeavesNothing);
+  const older = await startFaultWorld({ config: configOf(), bundle });
+  try {
+    const before = await older.startWorker();
+    const [run, request] = await begin('told', older);
+    expect(markersIn(await eventsOf(older, run))).toEqual([]);
+    await before.kill();
+    await writeFile(join(older.engine.directory, 'bundle.json'), JSON.stringify(world.bundle));
+    await older.startWorker();
+    await run.decide(decisionOn(request, 'ann'));
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    const events = await eventsOf(older, run);
+    expect(emptyIn(events)).toHaveLength(1);
+    expect(markersIn(events)).toHaveLength(1);
+    await replayOwn({ ...older, bundle: world.bundle }, run.runId);
+  } finally {
+    await older.stop();
+  }
+});
 
 /** The workflows as they were before tasks were separated. */
 async function bundleThatLeavesNothing(): Promise<MadeBundle> {

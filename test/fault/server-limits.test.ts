@@ -11,7 +11,7 @@ import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { outcomes, replayOwn } from '../support/world/run-record.ts';
+import { outcomesAtEnd, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { openRequests } from '../support/world/world.ts';
 
@@ -90,8 +90,7 @@ test('calls under way, calls that were held back and by what, and the state of t
 
   const broken = await world.start('breaks', DESK);
   await shows(METRICS.breaker, / 2$/);
-  await broken.result();
-  expect(await outcomes(broken)).toEqual({ 't1.c0': 'unknown' });
+  expect(await outcomesAtEnd(broken)).toEqual({ 't1.c0': 'unknown' });
   const again = await world.start('waits', DESK);
   await until(() => {
     for (const exchange of open.splice(0)) exchange.result({ content: [] });

@@ -4,7 +4,7 @@
  * hears that nobody knows, and asking again under the id sends nothing.
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { SingleCall } from '../../client/index.ts';
 import { StartedCall } from '../../contracts/schemas/http/calls.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
@@ -26,6 +26,7 @@ import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
+jest.setTimeout(RECOVERY_MS);
 
 /** What the server did before the worker died. */
 const RAN: Readonly<Record<KillPoint, 0 | 1>> = {
@@ -106,7 +107,6 @@ describe.each<Era>(['modern', 'legacy'])('kill -9 of the worker in mid-call, at 
           servers: Object.fromEntries(free.map(([way, point]) => [nameOf(way, point), { default: 'allow' as const }])),
         },
       },
-      client: { deadlineMs: 60_000 },
     });
     provider = await startTestProvider();
     gateway = await startTestGateway(world, provider, { config: { may: { start: { ids: ['ann'] } } } });
@@ -139,7 +139,7 @@ describe.each<Era>(['modern', 'legacy'])('kill -9 of the worker in mid-call, at 
     await worker.kill();
     for (const server of servers.values()) server.disarm();
     await world.startWorker();
-  }, RECOVERY_MS);
+  });
 
   afterAll(async () => {
     await gateway?.stop();
@@ -163,7 +163,6 @@ describe.each<Era>(['modern', 'legacy'])('kill -9 of the worker in mid-call, at 
       expect(await again.answer()).toEqual(answer);
       expect(executionsOf(log, run, 't1.c0')).toBe(RAN[point]);
     },
-    RECOVERY_MS,
   );
 
   test.each(made.filter(([way]) => way === 'again'))(
@@ -178,7 +177,6 @@ describe.each<Era>(['modern', 'legacy'])('kill -9 of the worker in mid-call, at 
       const keys = log.map(({ headers }) => String(headers['idempotency-key']));
       expect(new Set(keys.filter((key) => key.startsWith(`${run.runId}/t1.c0/`))).size).toBe(1);
     },
-    RECOVERY_MS,
   );
 
   test('over HTTP the caller hears the same of a call that was killed', async () => {

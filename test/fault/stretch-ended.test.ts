@@ -2,7 +2,7 @@
  * A stretch whose run is stopped, cancelled or interrupted while a worker process asks the model or waits for a server
  * (docs/adr/0058): the run ends, or reads the message, and every call that left is in the ledger.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { executionsOf, expectSound, type SoundOptions } from '../support/faults/oracle.ts';
 import { heardItsEnd } from '../support/faults/stretches.ts';
@@ -12,7 +12,7 @@ import { type RecordingServer, startRecordingServer } from '../support/servers/r
 import { until } from '../support/until.ts';
 import { codeOf, factsOf, replayOwn } from '../support/world/run-record.ts';
 
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 const REPEATABLE: SoundOptions = { repeatable: ['lookup', 'slow'] };
 
 const WAYS = ['finish', 'cancel', 'cancelled', 'interrupted'] as const;
@@ -33,6 +33,7 @@ beforeAll(async () => {
   shop = await startRecordingServer();
   provider = await startTurnProvider(PLANS);
   world = await startFaultWorld({
+    beside: [provider, shop],
     config: {
       servers: { shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow'] } },
       policy: { unknownOutcomes: 'record', servers: { shop: { tools: { lookup: 'allow', slow: 'allow' } } } },
@@ -40,16 +41,11 @@ beforeAll(async () => {
       // The stretch ends where the scene says, however slow the machine is.
       execution: { stretch: { seconds: 300 } },
     },
-    client: { deadlineMs: 60_000 },
   });
   await world.startWorker();
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await provider?.close();
-  await shop?.close();
 });
+
+afterAll(async () => world?.stop());
 
 /** Ends the run, or interrupts it. */
 async function end(run: RunHandle, way: Way): Promise<void> {
@@ -81,7 +77,6 @@ test.each(WAYS)(
     expect(provider.turns(name)).toEqual(isOver ? [1, 2] : [1, 2, 2, 3]);
     if (!isOver) expect(provider.texts(name)).toContainEqual(expect.stringContaining('Stop that.'));
   },
-  LONG_MS,
 );
 
 test.each(WAYS)(
@@ -105,7 +100,6 @@ test.each(WAYS)(
     expect(executionsOf(shop.calls, run, 't2.c0')).toBe(1);
     expect(provider.turns(name)).toEqual(way === 'interrupted' ? [1, 2, 3] : [1, 2]);
   },
-  LONG_MS,
 );
 
 test('what was left behind replays', async () => {

@@ -3,7 +3,7 @@
  * no call ran more often than the ledger says it was sent. By the model's own log no turn on record was asked again.
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { type GrpcRoute, startGrpcRoute } from '../support/faults/grpc-route.ts';
@@ -21,7 +21,7 @@ import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a stretch, on a busy machine. */
-const RECOVERY_MS = 240_000;
+jest.setTimeout(240_000);
 
 /** Stretches end where the scene says, however slow the machine is. */
 const execution: ConfigInput['execution'] = { stretch: { seconds: 300 } };
@@ -181,7 +181,6 @@ beforeAll(async () => {
       ],
     ),
   );
-  const client = { deadlineMs: 60_000 };
   const log = { level: 'debug' as const };
   world = await startFaultWorld({
     // Temporal hears of no heartbeat for as long as it takes to reach every place. With a short timeout it would give
@@ -195,7 +194,6 @@ beforeAll(async () => {
       execution,
       log,
     },
-    client,
   });
   const { engine, bundle } = world;
   frozenWorld = await startFaultWorld({
@@ -209,11 +207,10 @@ beforeAll(async () => {
       execution,
       log,
     },
-    client,
   });
   await Promise.all([killAll(), freezeAll()]);
   await world.startWorker();
-}, RECOVERY_MS);
+});
 
 afterAll(async () => {
   await frozenWorld?.stop();
@@ -255,17 +252,12 @@ describe('a stretch that its worker does not live to end', () => {
       const again = point === 'answered, not completed' ? [4] : [];
       expect(provider.turns(name)).toEqual([1, 2, 3, 4, ...again, 5, 6]);
     },
-    RECOVERY_MS,
   );
 
-  test(
-    'during its first model step: the step is asked for again',
-    async () => {
-      expect(await attemptsAt('first-step')).toEqual(ONCE);
-      expect(provider.turns('first-step')).toEqual([1, 2, 2, 3, 4, 5, 6]);
-    },
-    RECOVERY_MS,
-  );
+  test('during its first model step: the step is asked for again', async () => {
+    expect(await attemptsAt('first-step')).toEqual(ONCE);
+    expect(provider.turns('first-step')).toEqual([1, 2, 2, 3, 4, 5, 6]);
+  });
 
   /** Checks that the calls of the turn that was asked for last had not left when the worker was killed. */
   function expectNothingLeft(name: string): void {
@@ -274,66 +266,50 @@ describe('a stretch that its worker does not live to end', () => {
     for (const callId of ['t1.c0', 't2.c0']) expect(executionsOf(executed, partOf(runs, name), callId)).toBe(1);
   }
 
-  test(
-    'before its calls are on record: nothing has left, and the step is asked for again',
-    async () => {
-      expectNothingLeft('unrecorded');
-      expect(await attemptsAt('unrecorded')).toEqual(ONCE);
-      expect(provider.turns('unrecorded')).toEqual([1, 2, 3, 3, 4, 5, 6]);
-    },
-    RECOVERY_MS,
-  );
+  test('before its calls are on record: nothing has left, and the step is asked for again', async () => {
+    expectNothingLeft('unrecorded');
+    expect(await attemptsAt('unrecorded')).toEqual(ONCE);
+    expect(provider.turns('unrecorded')).toEqual([1, 2, 3, 3, 4, 5, 6]);
+  });
 
-  test(
-    'its calls on record, which nobody has told it: nothing has left, and the run sends what may have',
-    async () => {
-      const run = partOf(runs, 'untold');
-      expectNothingLeft('untold');
-      expect(await attemptsAt('untold')).toEqual({ ...ONCE, 't3.c0': [1, 2], 't3.c1': [1, 2] });
-      for (const callId of ['t3.c0', 't3.c1']) expect(executionsOf(shop.calls, run, callId)).toBe(1);
-      expect(provider.turns('untold')).toEqual([1, 2, 3, 4, 5, 6]);
-    },
-    RECOVERY_MS,
-  );
+  test('its calls on record, which nobody has told it: nothing has left, and the run sends what may have', async () => {
+    const run = partOf(runs, 'untold');
+    expectNothingLeft('untold');
+    expect(await attemptsAt('untold')).toEqual({ ...ONCE, 't3.c0': [1, 2], 't3.c1': [1, 2] });
+    for (const callId of ['t3.c0', 't3.c1']) expect(executionsOf(shop.calls, run, callId)).toBe(1);
+    expect(provider.turns('untold')).toEqual([1, 2, 3, 4, 5, 6]);
+  });
 
-  test(
-    'between two turns: the first one counts, and is not asked for again',
-    async () => {
-      expect(await attemptsAt('between')).toEqual(ONCE);
-      expect(provider.turns('between')).toEqual([1, 2, 3, 3, 4, 5, 6]);
-      expect(executionsOf(shop.calls, partOf(runs, 'between'), 't2.c0')).toBe(1);
-    },
-    RECOVERY_MS,
-  );
+  test('between two turns: the first one counts, and is not asked for again', async () => {
+    expect(await attemptsAt('between')).toEqual(ONCE);
+    expect(provider.turns('between')).toEqual([1, 2, 3, 3, 4, 5, 6]);
+    expect(executionsOf(shop.calls, partOf(runs, 'between'), 't2.c0')).toBe(1);
+  });
 });
 
-test(
-  'a worker that stood still past the heartbeat timeout comes back to its stretch, and sends nothing more (F5)',
-  async () => {
-    const [call, step] = [partOf(runs, 'frozen-call'), partOf(runs, 'frozen-step')];
-    // The other worker sends the call again, and asks for the step again.
-    await until(() => shop.callsFor('frozen-call', 'slow').length === 2, { what: 'another worker', withinMs: 120_000 });
-    shop.release('frozen-call');
-    await frozenProvider.held('frozen-step', 2, 2);
-    frozenProvider.release('frozen-step', 2);
-    for (const run of [call, step]) expect(await run.result()).toMatchObject({ status: 'completed', output: 'Done.' });
-    const before = [shop.callsFor('frozen-call').length, shop.callsFor('frozen-step').length];
-    const traces = await Promise.all([call, step].map(async ({ runId }) => await traceOf(frozenWorld, runId)));
+test('a worker that stood still past the heartbeat timeout comes back to its stretch, and sends nothing more (F5)', async () => {
+  const [call, step] = [partOf(runs, 'frozen-call'), partOf(runs, 'frozen-step')];
+  // The other worker sends the call again, and asks for the step again.
+  await until(() => shop.callsFor('frozen-call', 'slow').length === 2, { what: 'another worker', withinMs: 120_000 });
+  shop.release('frozen-call');
+  await frozenProvider.held('frozen-step', 2, 2);
+  frozenProvider.release('frozen-step', 2);
+  for (const run of [call, step]) expect(await run.result()).toMatchObject({ status: 'completed', output: 'Done.' });
+  const before = [shop.callsFor('frozen-call').length, shop.callsFor('frozen-step').length];
+  const traces = await Promise.all([call, step].map(async ({ runId }) => await traceOf(frozenWorld, runId)));
 
-    frozen.thaw();
-    await Promise.all([call, step].map(async (run) => await stretchesEnded(frozen, run, 1)));
-    frozen.terminate();
-    expect(await frozen.ended).toBe(0);
-    expect([shop.callsFor('frozen-call').length, shop.callsFor('frozen-step').length]).toEqual(before);
-    expect(await Promise.all([call, step].map(async ({ runId }) => await traceOf(frozenWorld, runId)))).toEqual(traces);
-    const ledger = await expectSound(call, shop.calls, REPEATABLE);
-    expect(factsOf(ledger, 'dispatched', 't2.c0').map(({ attempt }) => attempt)).toEqual([1, 2]);
-    expect(factsOf(ledger, 'dispatched')).toHaveLength(6);
-    expect(executionsOf(shop.calls, call, 't2.c0')).toBe(2);
-    expect(factsOf(await expectSound(step, shop.calls, REPEATABLE), 'dispatched')).toHaveLength(4);
-  },
-  RECOVERY_MS,
-);
+  frozen.thaw();
+  await Promise.all([call, step].map(async (run) => await stretchesEnded(frozen, run, 1)));
+  frozen.terminate();
+  expect(await frozen.ended).toBe(0);
+  expect([shop.callsFor('frozen-call').length, shop.callsFor('frozen-step').length]).toEqual(before);
+  expect(await Promise.all([call, step].map(async ({ runId }) => await traceOf(frozenWorld, runId)))).toEqual(traces);
+  const ledger = await expectSound(call, shop.calls, REPEATABLE);
+  expect(factsOf(ledger, 'dispatched', 't2.c0').map(({ attempt }) => attempt)).toEqual([1, 2]);
+  expect(factsOf(ledger, 'dispatched')).toHaveLength(6);
+  expect(executionsOf(shop.calls, call, 't2.c0')).toBe(2);
+  expect(factsOf(await expectSound(step, shop.calls, REPEATABLE), 'dispatched')).toHaveLength(4);
+});
 
 test('what was left behind replays', async () => {
   await replayOwn(world);

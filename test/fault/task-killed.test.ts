@@ -2,7 +2,7 @@
  * A worker process is killed (SIGKILL) while a server works on a call as a task, and another one is started: it asks where the other
  * left off, and nothing is begun again (INV-X1, INV-D3; ADR 0041).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { formsOf, taskOf } from '../support/scenes/tasks.ts';
 import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
@@ -11,6 +11,7 @@ import { until } from '../support/until.ts';
 import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
 
 const RECOVERY_MS = 180_000;
+jest.setTimeout(RECOVERY_MS);
 
 let server: TaskServer;
 let world: FaultWorld;
@@ -19,6 +20,7 @@ beforeAll(async () => {
   server = await startTaskServer();
   const zone = await zoneKey();
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { mine: { url: server.url, credentials: { kind: 'none' }, tasks: { seconds: 600 } } },
       policy: { servers: { mine: { tools: { dig: 'allow' } } } },
@@ -28,45 +30,37 @@ beforeAll(async () => {
       },
     },
     files: { 'zone.pem': zone.pem },
-    client: { deadlineMs: 60_000 },
   });
-}, RECOVERY_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
 });
 
-test.each(['between two questions', 'in the middle of a question'])(
-  'killed %s',
-  async (when) => {
-    const inTheMiddle = when === 'in the middle of a question';
-    let isDone = false;
-    let isHeld = false;
-    server.become({
-      get: () => ({ status: isDone ? 'completed' : 'working' }),
-      // Never answered: whoever has asked is killed.
-      intercept: (method) => inTheMiddle && method === 'tasks/get' && !isDone && (isHeld = true),
-    });
-    const before = server.calls.length;
-    const worker = await world.startWorker();
-    const run = await world.start('digger');
-    await (inTheMiddle
-      ? until(() => isHeld, { what: 'a question', withinMs: RECOVERY_MS })
-      : taskOf(run, ({ polls }) => polls > 0));
-    await worker.kill();
-    isDone = true;
-    const next = await world.startWorker();
-    expect(await run.result()).toMatchObject({ status: 'completed' });
-    expect(server.calls.length - before).toBe(1);
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
-    expect(factsOf(await run.ledger(), 'dispatched')).toHaveLength(1);
-    const { id, session } = server.tasks.at(-1) ?? { id: '', session: '' };
-    expect(id).not.toBe('');
-    for (const form of [...formsOf(id), ...formsOf(session)])
-      expect(`${worker.output()}${next.output()}`).not.toContain(form);
-    await replayOwn(world, run.runId);
-    await next.kill();
-  },
-  RECOVERY_MS,
-);
+afterAll(async () => world?.stop());
+
+test.each(['between two questions', 'in the middle of a question'])('killed %s', async (when) => {
+  const inTheMiddle = when === 'in the middle of a question';
+  let isDone = false;
+  let isHeld = false;
+  server.become({
+    get: () => ({ status: isDone ? 'completed' : 'working' }),
+    // Never answered: whoever has asked is killed.
+    intercept: (method) => inTheMiddle && method === 'tasks/get' && !isDone && (isHeld = true),
+  });
+  const before = server.calls.length;
+  const worker = await world.startWorker();
+  const run = await world.start('digger');
+  await (inTheMiddle
+    ? until(() => isHeld, { what: 'a question', withinMs: RECOVERY_MS })
+    : taskOf(run, ({ polls }) => polls > 0));
+  await worker.kill();
+  isDone = true;
+  const next = await world.startWorker();
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  expect(server.calls.length - before).toBe(1);
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(factsOf(await run.ledger(), 'dispatched')).toHaveLength(1);
+  const { id, session } = server.tasks.at(-1) ?? { id: '', session: '' };
+  expect(id).not.toBe('');
+  for (const form of [...formsOf(id), ...formsOf(session)])
+    expect(`${worker.output()}${next.output()}`).not.toContain(form);
+  await replayOwn(world, run.runId);
+  await next.kill();
+});

@@ -31,7 +31,6 @@ beforeAll(async () => {
         },
       },
     },
-    client: { deadlineMs: 60_000 },
   });
 });
 afterAll(async () => {

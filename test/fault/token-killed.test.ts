@@ -27,6 +27,7 @@ beforeAll(async () => {
   issuer = await startHostile({ token: () => 'hang' });
   const credentials = { kind: 'client-credentials', issuer: issuer.issuer, clientId: 'c', clientSecret: 's' } as const;
   world = await startFaultWorld({
+    beside: [bank, issuer],
     config: {
       servers: { bank: { url: bank.url, credentials } },
       policy: { approvers: { ids: ['bob'] }, unknownOutcomes: 'record' },
@@ -37,13 +38,9 @@ beforeAll(async () => {
         },
       },
     },
-    client: { deadlineMs: 60_000 },
   });
 });
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([bank.close(), issuer.close()]);
-});
+afterAll(async () => world?.stop());
 
 test(
   'for a list: the next worker fetches another, and the run goes on; for a call: nobody knows, and nothing was sent',

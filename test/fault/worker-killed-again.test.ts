@@ -2,7 +2,7 @@
  * Workers are killed (SIGKILL) again and again while runs are at whatever point they happen to be (F1, F2): every run completes,
  * every decision counts once, no call runs twice (INV-D3, INV-X1).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { LedgerEntry, RunHandle } from '../../client/index.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
@@ -13,6 +13,7 @@ import { decisionOn } from '../support/world/world.ts';
 
 /** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout, 15 s in these worlds, some of them in turn. */
 const LONG_MS = 300_000;
+jest.setTimeout(LONG_MS);
 const RUNS = 10;
 const TURNS = 2;
 
@@ -23,6 +24,7 @@ beforeAll(async () => {
   server = await startRecordingServer();
   const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
   world = await startFaultWorld({
+    beside: [server],
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
       policy: {
@@ -39,14 +41,10 @@ beforeAll(async () => {
         },
       },
     },
-    client: { deadlineMs: 60_000 },
   });
-}, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await server?.close();
 });
+
+afterAll(async () => world?.stop());
 
 async function approveAll(run: RunHandle): Promise<void> {
   for (let turn = 1; turn <= TURNS; turn += 1) {
@@ -80,40 +78,36 @@ function unknownCalls(ledger: readonly LedgerEntry[]): { left: number; ended: nu
   });
 }
 
-test(
-  'a worker that dies three times under load loses nothing and doubles nothing',
-  async () => {
-    let worker = await world.startWorker();
-    const runs = await Promise.all(Array.from({ length: RUNS }, () => world.start('busy')));
-    let decided = false;
-    const approving = Promise.all(runs.map(approveAll)).then(() => {
-      decided = true;
+test('a worker that dies three times under load loses nothing and doubles nothing', async () => {
+  let worker = await world.startWorker();
+  const runs = await Promise.all(Array.from({ length: RUNS }, () => world.start('busy')));
+  let decided = false;
+  const approving = Promise.all(runs.map(approveAll)).then(() => {
+    decided = true;
+  });
+  const isDecided = (): boolean => decided;
+  const kills: number[] = [];
+  for (const share of [0.15, 0.45, 0.75]) {
+    await worked(share, isDecided);
+    kills.push(Date.now());
+    await worker.kill();
+    worker = await world.startWorker();
+  }
+  await approving;
+  for (const run of runs) {
+    expect(await run.result()).toMatchObject({
+      status: 'completed',
+      output: 'Done.',
+      turns: TURNS + 1,
+      calls: TURNS * 3,
     });
-    const isDecided = (): boolean => decided;
-    const kills: number[] = [];
-    for (const share of [0.15, 0.45, 0.75]) {
-      await worked(share, isDecided);
-      kills.push(Date.now());
-      await worker.kill();
-      worker = await world.startWorker();
-    }
-    await approving;
-    for (const run of runs) {
-      expect(await run.result()).toMatchObject({
-        status: 'completed',
-        output: 'Done.',
-        turns: TURNS + 1,
-        calls: TURNS * 3,
-      });
-      const ledger = await expectSound(run, server.calls);
-      expect(factsOf(ledger, 'decision.accepted')).toHaveLength(TURNS);
-      const outcomes = factsOf(ledger, 'outcome').map(({ outcome }) => outcome);
-      expect(outcomes.filter((outcome) => outcome !== 'succeeded' && outcome !== 'unknown')).toEqual([]);
-      // What was in no dying worker's hands is known: an outcome that is `unknown` where nothing was wrong would hide a fault.
-      for (const { left, ended } of unknownCalls(ledger))
-        expect(kills.some((killed) => left <= killed && killed <= ended)).toBe(true);
-    }
-    await replayOwn(world);
-  },
-  LONG_MS,
-);
+    const ledger = await expectSound(run, server.calls);
+    expect(factsOf(ledger, 'decision.accepted')).toHaveLength(TURNS);
+    const outcomes = factsOf(ledger, 'outcome').map(({ outcome }) => outcome);
+    expect(outcomes.filter((outcome) => outcome !== 'succeeded' && outcome !== 'unknown')).toEqual([]);
+    // What was in no dying worker's hands is known: an outcome that is `unknown` where nothing was wrong would hide a fault.
+    for (const { left, ended } of unknownCalls(ledger))
+      expect(kills.some((killed) => left <= killed && killed <= ended)).toBe(true);
+  }
+  await replayOwn(world);
+});

@@ -2,7 +2,7 @@
  * A worker process is killed once (SIGKILL) with one run at each point of a call's life, and another one is started.
  * What counts is the tool server's own log (F1, F2; INV-X1, INV-D3).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
 import { modelText } from '../../domain/views/model-text.ts';
@@ -18,7 +18,7 @@ import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-r
 import { decisionOn, updateStage, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a model step, on a busy machine. */
-const RECOVERY_MS = 180_000;
+jest.setTimeout(180_000);
 
 let server: RecordingServer;
 let provider: ModelProvider;
@@ -60,8 +60,6 @@ beforeAll(async () => {
         thinking: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl },
       },
     },
-    // A decision may have to wait for the next worker.
-    client: { deadlineMs: 60_000 },
   });
   const worker = await world.startWorker();
   // Half an answer: what it says so far must not count.
@@ -94,7 +92,7 @@ beforeAll(async () => {
     answered(chatDialect.events(said([{ type: 'text', text: 'Done.' }]))),
   );
   await world.startWorker();
-}, RECOVERY_MS);
+});
 
 afterAll(async () => {
   await world?.stop();
@@ -126,57 +124,41 @@ describe('kill -9 of the worker', () => {
     expect(factsOf(ledger, 'decision.accepted')).toHaveLength(1);
   });
 
-  test(
-    'in the middle of a tool call: after the heartbeat timeout its outcome is unknown, and it is never sent again',
-    async () => {
-      expect(await run.held.result()).toMatchObject({ status: 'completed' });
-      expect(executionsOf(server.calls, run.held, 't1.c0')).toBe(1);
-      const ledger = await expectSound(run.held, server.calls);
-      expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
-      expect(factsOf(ledger, 'outcome')).toMatchObject([{ outcome: 'unknown', code: 'OUTCOME_UNKNOWN' }]);
-      expect(await toldTo(run.held)).toMatch(/not known whether this call was executed .* Do not repeat it/);
-    },
-    RECOVERY_MS,
-  );
+  test('in the middle of a tool call: after the heartbeat timeout its outcome is unknown, and it is never sent again', async () => {
+    expect(await run.held.result()).toMatchObject({ status: 'completed' });
+    expect(executionsOf(server.calls, run.held, 't1.c0')).toBe(1);
+    const ledger = await expectSound(run.held, server.calls);
+    expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
+    expect(factsOf(ledger, 'outcome')).toMatchObject([{ outcome: 'unknown', code: 'OUTCOME_UNKNOWN' }]);
+    expect(await toldTo(run.held)).toMatch(/not known whether this call was executed .* Do not repeat it/);
+  });
 
-  test(
-    'in the middle of a call that the operator lists as repeatable: sent again under the same idempotency key',
-    async () => {
-      await server.held('repeatable', 2);
-      server.release('repeatable');
-      expect(await run.repeatable.result()).toMatchObject({ status: 'completed' });
-      // Both attempts carry the key of the call, so that the server could tell that they are one.
-      expect(executionsOf(server.calls, run.repeatable, 't1.c0')).toBe(2);
-      const ledger = await expectSound(run.repeatable, server.calls, { repeatable: ['slow'] });
-      expect(factsOf(ledger, 'dispatched').map(({ attempt }) => attempt)).toEqual([1, 2]);
-      expect(factsOf(ledger, 'outcome')).toMatchObject([{ outcome: 'succeeded' }]);
-    },
-    RECOVERY_MS,
-  );
+  test('in the middle of a call that the operator lists as repeatable: sent again under the same idempotency key', async () => {
+    await server.held('repeatable', 2);
+    server.release('repeatable');
+    expect(await run.repeatable.result()).toMatchObject({ status: 'completed' });
+    // Both attempts carry the key of the call, so that the server could tell that they are one.
+    expect(executionsOf(server.calls, run.repeatable, 't1.c0')).toBe(2);
+    const ledger = await expectSound(run.repeatable, server.calls, { repeatable: ['slow'] });
+    expect(factsOf(ledger, 'dispatched').map(({ attempt }) => attempt)).toEqual([1, 2]);
+    expect(factsOf(ledger, 'outcome')).toMatchObject([{ outcome: 'succeeded' }]);
+  });
 
-  test(
-    'the moment after it accepted a decision: the call runs at most once, and what is said of it is true',
-    async () => {
-      expect(await run.acknowledged.result()).toMatchObject({ status: 'completed' });
-      const ledger = await expectSound(run.acknowledged, server.calls);
-      expect(factsOf(ledger, 'decision.accepted')).toHaveLength(1);
-      expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
-    },
-    RECOVERY_MS,
-  );
+  test('the moment after it accepted a decision: the call runs at most once, and what is said of it is true', async () => {
+    expect(await run.acknowledged.result()).toMatchObject({ status: 'completed' });
+    const ledger = await expectSound(run.acknowledged, server.calls);
+    expect(factsOf(ledger, 'decision.accepted')).toHaveLength(1);
+    expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
+  });
 
-  test(
-    'during a model step: the step is repeated, and no call is lost or doubled',
-    async () => {
-      expect(await run.thinking.result()).toMatchObject({ status: 'completed', output: 'Done.' });
-      // The half answer, its repetition, and the step after the call.
-      expect(provider.received).toHaveLength(3);
-      expect(server.callsFor('half')).toHaveLength(0);
-      expect(executionsOf(server.calls, run.thinking, 't1.c0')).toBe(1);
-      await expectSound(run.thinking, server.calls);
-    },
-    RECOVERY_MS,
-  );
+  test('during a model step: the step is repeated, and no call is lost or doubled', async () => {
+    expect(await run.thinking.result()).toMatchObject({ status: 'completed', output: 'Done.' });
+    // The half answer, its repetition, and the step after the call.
+    expect(provider.received).toHaveLength(3);
+    expect(server.callsFor('half')).toHaveLength(0);
+    expect(executionsOf(server.calls, run.thinking, 't1.c0')).toBe(1);
+    await expectSound(run.thinking, server.calls);
+  });
 
   test('what it left behind replays', async () => {
     expect(deadOutput).not.toMatch(/"level":50/);
@@ -184,41 +166,37 @@ describe('kill -9 of the worker', () => {
   });
 });
 
-test(
-  'kill -9 between an accepted decision and its dispatch: the call runs once, on the next worker',
-  async () => {
-    const second = await startFaultWorld({
-      engine: world.engine,
-      bundle: world.bundle,
-      config: {
-        taskQueue: 'split-runs',
-        // Tool calls on a queue of their own: without a worker there, a decision is accepted and nothing is sent.
-        servers: { tools: { url: server.url, credentials: { kind: 'none' }, taskQueue: 'split-tools' } },
-        policy: { approvers: { ids: ['bob'] } },
-        models: { between: callOf('tools/pay', 'between') },
-      },
-    });
-    try {
-      const [runs, tools] = [await second.startWorker({ role: 'runs' }), await second.startWorker({ role: 'tools' })];
-      const between = await second.start('between');
-      const [request] = await openRequests(between);
-      await tools.kill();
-      await between.decide(decisionOn(request, 'bob'));
-      await ledgerShows(between, 'dispatched', 't1.c0');
-      await runs.kill();
-      expect(executionsOf(server.calls, between, 't1.c0')).toBe(0);
+test('kill -9 between an accepted decision and its dispatch: the call runs once, on the next worker', async () => {
+  const second = await startFaultWorld({
+    engine: world.engine,
+    bundle: world.bundle,
+    config: {
+      taskQueue: 'split-runs',
+      // Tool calls on a queue of their own: without a worker there, a decision is accepted and nothing is sent.
+      servers: { tools: { url: server.url, credentials: { kind: 'none' }, taskQueue: 'split-tools' } },
+      policy: { approvers: { ids: ['bob'] } },
+      models: { between: callOf('tools/pay', 'between') },
+    },
+  });
+  try {
+    const [runs, tools] = [await second.startWorker({ role: 'runs' }), await second.startWorker({ role: 'tools' })];
+    const between = await second.start('between');
+    const [request] = await openRequests(between);
+    await tools.kill();
+    await between.decide(decisionOn(request, 'bob'));
+    await ledgerShows(between, 'dispatched', 't1.c0');
+    await runs.kill();
+    expect(executionsOf(server.calls, between, 't1.c0')).toBe(0);
 
-      await Promise.all([second.startWorker({ role: 'runs' }), second.startWorker({ role: 'tools' })]);
-      expect(await between.result()).toMatchObject({ status: 'completed' });
-      expect(executionsOf(server.calls, between, 't1.c0')).toBe(1);
-      await expectSound(between, server.calls);
-      await replayOwn(second);
-    } finally {
-      await second.stop();
-    }
-  },
-  RECOVERY_MS,
-);
+    await Promise.all([second.startWorker({ role: 'runs' }), second.startWorker({ role: 'tools' })]);
+    expect(await between.result()).toMatchObject({ status: 'completed' });
+    expect(executionsOf(server.calls, between, 't1.c0')).toBe(1);
+    await expectSound(between, server.calls);
+    await replayOwn(second);
+  } finally {
+    await second.stop();
+  }
+});
 
 test('no worker at all: the client says that the result is uncertain, and how to go on', async () => {
   const idle = await startFaultWorld({

@@ -3,7 +3,7 @@
  * points of `test/fault/query-rebuilds.test.ts`, in both forms, also where the damage is behind a continue-as-new.
  */
 import { readdirSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { brokenIn, type BrokenBy, isRecordInDoubt } from '../../cli/session/broken-ledger.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -19,13 +19,13 @@ import { CONFIG } from './corpus.ts';
 
 const NAMES = readdirSync(FOLDER).flatMap((file) => (file.endsWith('.json') ? [file.replace('.json', '')] : []));
 const [EVENT, TASK] = ['an-event-without-a-task', 'a-task-that-another-process-has-started'] as const;
-const LONG_MS = 120_000;
+jest.setTimeout(120_000);
 
 let bundle: WorkflowBundle;
 
 beforeAll(async () => {
   bundle = await sharedBundle(bundleForReading);
-}, LONG_MS);
+});
 
 /** Undefined where it replays. */
 async function diagnosed(workflowId: string, history: History, own = bundle): Promise<Diagnosis | undefined> {
@@ -78,36 +78,26 @@ test('each form stands here for runs and for catalogs, and before a continue-as-
 });
 
 describe.each(NAMES)('%s', (name) => {
-  test(
-    'what does not replay is shown to be damaged by a query',
-    async () => {
-      const { workflowId, histories, ledger } = await damagedRun(name);
-      const found = [];
-      for (const history of histories) found.push(await diagnosed(workflowId, history));
-      const wrong = found.filter((each) => each !== undefined);
-      expect(wrong.map(({ cause, certainty }) => ({ cause, certainty }))).toEqual(
-        wrong.map(() => ({ cause: 'query', certainty: 'shown' })),
-      );
-      // One of a catalog that no later event tells of: it is seen in a ledger alone.
-      expect(wrong.length > 0 || ledger !== undefined).toBe(true);
-    },
-    LONG_MS,
-  );
+  test('what does not replay is shown to be damaged by a query', async () => {
+    const { workflowId, histories, ledger } = await damagedRun(name);
+    const found = [];
+    for (const history of histories) found.push(await diagnosed(workflowId, history));
+    const wrong = found.filter((each) => each !== undefined);
+    expect(wrong.map(({ cause, certainty }) => ({ cause, certainty }))).toEqual(
+      wrong.map(() => ({ cause: 'query', certainty: 'shown' })),
+    );
+    // One of a catalog that no later event tells of: it is seen in a ledger alone.
+    expect(wrong.length > 0 || ledger !== undefined).toBe(true);
+  });
 
-  test(
-    'a copy of its ledger from then: a query, and not somebody',
-    async () => {
-      const { workflowId, histories, ledger } = await damagedRun(name);
-      if (ledger === undefined) return;
-      expect(isRecordInDoubt([{ kind: 'rewritten', seq: 0, reason: 'is so' }], ledger)).toBe(true);
-      expect(
-        await brokenIn(workflowId, { histories, isWhole: true }, ledger, { bundle, config: CONFIG }),
-      ).toMatchObject({
-        cause: 'query',
-      });
-    },
-    LONG_MS,
-  );
+  test('a copy of its ledger from then: a query, and not somebody', async () => {
+    const { workflowId, histories, ledger } = await damagedRun(name);
+    if (ledger === undefined) return;
+    expect(isRecordInDoubt([{ kind: 'rewritten', seq: 0, reason: 'is so' }], ledger)).toBe(true);
+    expect(await brokenIn(workflowId, { histories, isWhole: true }, ledger, { bundle, config: CONFIG })).toMatchObject({
+      cause: 'query',
+    });
+  });
 });
 
 describe('not called damaged by a query', () => {
@@ -118,40 +108,32 @@ describe('not called damaged by a query', () => {
     return { workflowId, first, next };
   };
 
-  test.each([EVENT, TASK])(
-    'a history that was edited, damaged before that (%s) or not',
-    async (form) => {
-      const { workflowId, first, next } = await continued(form);
-      expect(await diagnosed(workflowId, next)).toBeUndefined();
-      for (const history of [first, next]) {
-        const { cause } = (await diagnosed(workflowId, withOtherQueue(history))) ?? {};
-        expect(['build', 'unknown']).toContain(cause);
-      }
-    },
-    LONG_MS,
-  );
+  test.each([EVENT, TASK])('a history that was edited, damaged before that (%s) or not', async (form) => {
+    const { workflowId, first, next } = await continued(form);
+    expect(await diagnosed(workflowId, next)).toBeUndefined();
+    for (const history of [first, next]) {
+      const { cause } = (await diagnosed(workflowId, withOtherQueue(history))) ?? {};
+      expect(['build', 'unknown']).toContain(cause);
+    }
+  });
 
-  test(
-    'a build that would do otherwise, damaged before that or not',
-    async () => {
-      const mutant = await bundleMutant(
-        replaced(
-          'roll',
-          'const length = live.journal.ledgerLength;',
-          'const length = live.journal.ledgerLength; await sleep(2);',
-        ),
-      );
-      const { workflowId, first, next } = await continued();
-      const diagnosis = await diagnosed(workflowId, first, mutant);
-      expect(['build', 'unknown']).toContain(diagnosis?.cause);
-      // What a closed execution would do on it explains no difference of the record.
-      const options = { bundle: mutant, config: CONFIG };
-      expect(
-        await brokenIn(workflowId, { histories: [first, next], isWhole: true }, { copy: [], run: [] }, options),
-      ).toMatchObject({ cause: 'unknown', text: expect.stringContaining('does not explain the difference') });
-    },
-    LONG_MS,
-  );
+  test('a build that would do otherwise, damaged before that or not', async () => {
+    const mutant = await bundleMutant(
+      replaced(
+        'roll',
+        'const length = live.journal.ledgerLength;',
+        'const length = live.journal.ledgerLength; await sleep(2);',
+      ),
+    );
+    const { workflowId, first, next } = await continued();
+    const diagnosis = await diagnosed(workflowId, first, mutant);
+    expect(['build', 'unknown']).toContain(diagnosis?.cause);
+    // What a closed execution would do on it explains no difference of the record.
+    const options = { bundle: mutant, config: CONFIG };
+    expect(
+      await brokenIn(workflowId, { histories: [first, next], isWhole: true }, { copy: [], run: [] }, options),
+    ).toMatchObject({ cause: 'unknown', text: expect.stringContaining('does not explain the difference') });
+  });
 
   const causeOf = async (name: string, change: (copy: readonly AnyEntry[]) => readonly AnyEntry[], isWhole = true) => {
     const { workflowId, histories, ledger } = await damagedRun(name);
@@ -177,13 +159,9 @@ describe('not called damaged by a query', () => {
     return entries;
   };
 
-  test(
-    'a copy that somebody changed: where nothing else is wrong, and where histories are gone',
-    async () => {
-      const refreshed = `${EVENT}-a-catalog-being-refreshed`;
-      expect(await causeOf(refreshed, forged)).toBe('somebody');
-      expect(await causeOf(refreshed, forged, false)).toBe('unknown');
-    },
-    LONG_MS,
-  );
+  test('a copy that somebody changed: where nothing else is wrong, and where histories are gone', async () => {
+    const refreshed = `${EVENT}-a-catalog-being-refreshed`;
+    expect(await causeOf(refreshed, forged)).toBe('somebody');
+    expect(await causeOf(refreshed, forged, false)).toBe('unknown');
+  });
 });

@@ -4,7 +4,7 @@
  * Of what a replay hands over as done the guard doubts nothing. So each task of each history is made the newest one: live, behind what was
  * replayed, with what the run cancels in it.
  */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { WorkflowInfo } from '@temporalio/workflow';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
@@ -15,7 +15,7 @@ import { CONFIG, HISTORIES, recorded } from './corpus.ts';
 import { cutAtTasks, setBack } from './newest-task.ts';
 
 /** Each task is a replay of all before it: a minute and more on a busy machine. */
-const LONG_MS = 600_000;
+jest.setTimeout(600_000);
 /** Runs that are stopped, handed over or continued while something is under way: where tasks are of most kinds. */
 const CROSSING =
   /^agent-run\.(all-at-once|away|cancelled-at-start|continued|edit-stopped|judging|reset-stopped|rolling|thinking|unproven|withdrawn)/;
@@ -58,42 +58,30 @@ async function seen(
 
 const SOUND = { failed: [], refused: new Set() };
 
-test(
-  'none of any recorded run',
-  async () => {
-    const { tasks, ...found } = await seen(HISTORIES, await sharedBundle());
-    expect(found).toEqual(SOUND);
-    expect(tasks).toBeGreaterThan(1_000);
-  },
-  LONG_MS,
-);
+test('none of any recorded run', async () => {
+  const { tasks, ...found } = await seen(HISTORIES, await sharedBundle());
+  expect(found).toEqual(SOUND);
+  expect(tasks).toBeGreaterThan(1_000);
+});
 
-test(
-  "none where the server's clock steps back before it",
-  async () => {
-    const { tasks, ...found } = await seen(NEWEST, await sharedBundle(), setBack);
-    expect(found).toEqual(SOUND);
-    expect(tasks).toBeGreaterThan(100);
-  },
-  LONG_MS,
-);
+test("none where the server's clock steps back before it", async () => {
+  const { tasks, ...found } = await seen(NEWEST, await sharedBundle(), setBack);
+  expect(found).toEqual(SOUND);
+  expect(tasks).toBeGreaterThan(100);
+});
 
-test(
-  'a guard that refused whatever it doubts would fail them: those in which a run cancels what it has under way',
-  async () => {
-    const { refused } = await seen(NEWEST, refusingTasks(await sharedBundle()));
-    expect([...refused].toSorted((one, other) => one.localeCompare(other))).toEqual([
-      'run-away',
-      'run-away-stopped',
-      'run-edit-stopped-at-once',
-      'run-judging-cancelled',
-      'run-judging-stopped',
-      'run-reset-stopped',
-      'run-rolling-cancelled',
-      'run-rolling-stopped',
-      'run-thinking-cancelled',
-      'run-thinking-stopped',
-    ]);
-  },
-  LONG_MS,
-);
+test('a guard that refused whatever it doubts would fail them: those in which a run cancels what it has under way', async () => {
+  const { refused } = await seen(NEWEST, refusingTasks(await sharedBundle()));
+  expect([...refused].toSorted((one, other) => one.localeCompare(other))).toEqual([
+    'run-away',
+    'run-away-stopped',
+    'run-edit-stopped-at-once',
+    'run-judging-cancelled',
+    'run-judging-stopped',
+    'run-reset-stopped',
+    'run-rolling-cancelled',
+    'run-rolling-stopped',
+    'run-thinking-cancelled',
+    'run-thinking-stopped',
+  ]);
+});

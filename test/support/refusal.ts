@@ -1,4 +1,5 @@
-/** Reads the coded error of an operation that must be refused. */
+/** Reads the coded error of an operation that must be refused, and says what it must be. */
+import { expect } from '@jest/globals';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 
 /** Returns the coded error with which a promise rejects. */
@@ -15,4 +16,9 @@ export async function refusalOf(promise: Promise<unknown>): Promise<CountersignE
 
 export async function codeOf(promise: Promise<unknown>): Promise<ErrorCode> {
   return (await refusalOf(promise)).code;
+}
+
+/** What an error with this code matches that says this, among other words. */
+export function withCode(code: string | number, part: string): Readonly<Record<string, unknown>> {
+  return { code, message: expect.stringContaining(part) };
 }

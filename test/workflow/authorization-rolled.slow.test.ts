@@ -11,7 +11,7 @@ import { UPDATES } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { commandsAt } from '../support/cli.ts';
-import { factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { authorizationOf, startWantedScene, wantedFor, type WantedScene } from '../support/scenes/authorizations.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
@@ -61,8 +61,7 @@ test('consent that was read before a roll and given after it counts; sent again 
   await rolled(scene.world, run.runId);
   const late = await wantedFor(run);
   const ack = await run.authorize(consent);
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   const ledger = await run.ledger();
   // Asked for consent to the call once, and for its scope once, whatever execution it was in.
   expect(factsOf(ledger, 'request.opened').map(({ about }) => about?.kind)).toEqual([undefined, 'authorization']);
@@ -90,8 +89,7 @@ test('an answer before a roll is remembered after it (INV-D3), and a grant stays
   await decideNext(run, 'bob');
   const wanted = await wantedFor(run, 't2.c1');
   await run.authorize(authorizationOf(wanted, 'bob', { kind: 'decline', reason: 'enough' }));
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded', 't2.c1': 'rejected' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded', 't2.c1': 'rejected' });
 });
 
 test('an approval that lapsed while its call waited for a scope is asked for anew, and the consent is not', async () => {
@@ -139,8 +137,7 @@ test('consent that takes several people is collected, over a roll too, and the c
   expect(await run.authorize(first)).toEqual(ack);
   expect(scene.server.calls).toHaveLength(before);
   await run.authorize(authorizationOf(await wantedFor(run), 'bob', { kind: 'consent' }));
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   expect(factsOf(await run.ledger(), 'authorization.given').map(({ counted }) => counted)).toEqual([true, undefined]);
 });
 
@@ -200,8 +197,7 @@ describe('in trust mode `signed` (INV-G2, INV-S2, D-7)', () => {
     expect(signed.server.calls).toEqual([]);
     // What was read before the roll is the same request.
     await as(bob.signer, run).authorize(early);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     const [first, second] = signed.server.seen
       .filter(({ rpcMethod }) => rpcMethod === 'tools/call')
       .map(({ headers }) => decodeJwt(headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '')['scope']);
@@ -225,8 +221,7 @@ describe('in trust mode `signed` (INV-G2, INV-S2, D-7)', () => {
     const bobs = authorizationOf(request, 'acme|bob', { kind: 'grant', grant });
     expect(await raw(run, await signedFor(bob, request, bobs))).toBe('APPROVER_NOT_ENTITLED');
     await as(ann.signer, run).authorize(given);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     await verified(run);
   });
 
@@ -240,8 +235,7 @@ describe('in trust mode `signed` (INV-G2, INV-S2, D-7)', () => {
     const given = authorizationOf(request, 'acme|ann', { kind: 'grant', grant });
     expect(await raw(run, given)).toBe('SIGNATURE_MISSING');
     await as(ann.signer, run).authorize(given);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     await verified(run);
   });
 

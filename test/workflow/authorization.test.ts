@@ -15,7 +15,7 @@ import { commandsAt } from '../support/cli.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
 import { putTokenFor } from '../support/oauth/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
-import { factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/scenes/authorizations.ts';
 import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { type ZoneKey, zoneKey } from '../support/signing/keys.ts';
@@ -120,8 +120,7 @@ describe('a scope that the token lacks', () => {
     expect(await run.authorize(answer)).toEqual(ack);
     const second = await wantedFor(run, 't2.c0');
     await run.authorize(authorizationOf(second, 'bob', { kind: 'consent' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded', 't3.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded', 't3.c0': 'succeeded' });
     const both = 'notes:read notes:admin';
     expect(scopesSeen(run)).toEqual(['notes:read', both, 'notes:read', both, 'notes:read']);
     expect(factsOf(await run.ledger(), 'authorization.given')).toMatchObject([
@@ -138,15 +137,13 @@ describe('a scope that the token lacks', () => {
     const request = await wantedFor(run);
     expect(request.generation).toBe(2);
     await run.authorize(authorizationOf(request, 'bob', { kind: 'consent' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
   });
 
   test('that the operator does not let people consent to is not asked for', async () => {
     const run = await started(['notes/root']);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'failed' });
     expect(factsOf(await run.ledger(), 'request.opened')).toEqual([]);
   });
 
@@ -175,15 +172,13 @@ describe('a scope that the token lacks', () => {
     const stale = { ...authorizationOf(request, 'bob', { kind: 'consent' }), digest: 'a'.repeat(64) };
     await refused('DIGEST_MISMATCH', run.authorize(stale));
     await run.authorize(authorizationOf(request, 'bob', { kind: 'decline', reason: 'too much' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected' });
     expect(scopesSeen(run)).toHaveLength(1);
   });
 
   test('is no reason to wait where policy says so', async () => {
     const run = await started(['notes/admin'], { ...notes, policy: { missingAuthorization: 'fail' } });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'failed' });
   });
 });
 
@@ -206,8 +201,7 @@ test('on the command line: what is wanted, and each way of answering', async () 
   expect(await answer('t2.c0', '--decline', 'mend it first')).toBe(0);
   await wantedFor(run, 't3.c0');
   expect(await answer('t3.c0', '--decline', 'enough')).toBe(0);
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'rejected', 't3.c0': 'rejected' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'rejected', 't3.c0': 'rejected' });
   expect((await cli('ledger', run.runId)).out).toMatch(/authorization\.given +t1\.c0 +consent by bob.*: once/);
 });
 
@@ -218,8 +212,7 @@ test('a server that is never content is tried three times more, by somebody’s 
     expect(request.about).toMatchObject({ reason: 'TOOL_UNAUTHORIZED', wants: 'consent' });
     await run.authorize(authorizationOf(request, 'bob', { kind: 'consent' }));
   }
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'failed' });
 });
 
 describe('a grant that is no longer good', () => {
@@ -248,8 +241,7 @@ describe('a grant that is no longer good', () => {
       code: 'DECISION_INVALID',
     });
     await stale.authorize(authorizationOf(request, 'ann', { kind: 'grant', grant }));
-    await stale.result();
-    expect(await outcomes(stale)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded' });
+    expect(await outcomesAtEnd(stale)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded' });
     expect(factsOf(await stale.ledger(), 'authorization.given')).toMatchObject([
       { answer: 'grant', approver: { id: 'ann' } },
     ]);
@@ -277,8 +269,7 @@ describe('a grant that is no longer good', () => {
     await put();
     await run.authorize(authorizationOf(request, 'ann', { kind: 'grant', grant: { server: 'kept', ref: 'ann-kept' } }));
     await decideNext(run, 'ann');
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded' });
     expect(new Set(issuer.used.map(({ token }) => token)).size).toBe(issuer.used.length);
   });
 });

@@ -31,6 +31,7 @@ beforeAll(async () => {
   [s3, tools, bank] = await Promise.all([startS3Server(), startCanaryServer(), startRecordingServer()]);
   bucket = await s3.bucket({ prefix: 'agents', timeoutSeconds: 2 });
   world = await startWorld({
+    beside: [s3, tools, bank],
     config: {
       artifacts: { s3: bucket },
       policy: { servers: { canary: { default: 'allow' } } },
@@ -42,10 +43,7 @@ beforeAll(async () => {
     client: { artifacts: readArtifactsFromBucket(bucket) },
   });
 }, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([s3?.close(), tools?.close(), bank?.close()]);
-});
+afterAll(async () => world?.stop());
 
 async function contentOf(run: RunHandle): Promise<readonly (readonly ResultPart[])[]> {
   const read = { ...world, artifacts: { ...world.artifacts, get: readArtifactsFromBucket(bucket).get } };

@@ -15,14 +15,12 @@ beforeAll(async () => {
   const policy = { servers: { mine: { default: 'allow' }, again: { default: 'allow' } } } as const;
   const one = { url: server.url, credentials: { kind: 'none' } } as const;
   world = await startWorld({
+    beside: [server],
     // The same server twice: calls of `again` may be repeated, and so leave within a stretch.
     config: { policy, servers: { mine: one, again: { ...one, repeatable: ['slow'] } } },
   });
 });
-afterAll(async () => {
-  await world.stop();
-  await server.close();
-});
+afterAll(async () => world.stop());
 
 const slow = async (purpose: string) =>
   await world.start(

@@ -15,11 +15,12 @@ import {
   factsOf,
   ledgerShows,
   outcomes,
+  outcomesAtEnd,
   refusalOf,
   traceOf,
   transcript,
 } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import {
   decideNext,
@@ -28,7 +29,6 @@ import {
   requestAfter,
   requestFor,
   rolled,
-  startWorld,
   type World,
 } from '../support/world/world.ts';
 import { resetRun } from '../support/world/reset.ts';
@@ -48,18 +48,11 @@ describe('decisions of one person', () => {
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const approvers = { ids: ['ann', 'bob'], groups: ['auditors'] };
     const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
-    world = await startWorld({
-      engine,
-      config: { taskQueue: 'decisions', policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } },
-    });
+    ({ bank, world } = await startBank({ taskQueue: 'decisions', policy }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function asking(
     purpose: string,
@@ -219,8 +212,7 @@ describe('decisions of one person', () => {
         await handle.signal('decide', { ...decisionOn(first, 'bob', 'reject'), decisionId: 'first' });
         await handle.signal('decide', { ...decisionOn(first, 'ann'), decisionId: 'second' });
         await world.restartWorkers();
-        await run.result();
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+        expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected' });
         expect(factsOf(await run.ledger(), 'decision.refused')).toMatchObject([
           { decisionId: 'second', code: 'ALREADY_DECIDED' },
         ]);
@@ -375,8 +367,7 @@ describe('decisions of one person', () => {
         };
         await until(fired, { what: 'the deadline', withinMs: 45_000 });
         await world.restartWorkers();
-        await run.result();
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'expired' });
+        expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'expired' });
         const ledger = await run.ledger();
         expect(factsOf(ledger, 'decision.refused')).toMatchObject([
           { decisionId: 'in-the-last-moment', code: 'DECISION_EXPIRED' },
@@ -587,8 +578,7 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
         policy: { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 1 } } } } },
       },
     );
-    await run.result();
-    expect(await outcomes(run)).toEqual({
+    expect(await outcomesAtEnd(run)).toEqual({
       't1.c0': 'denied',
       't1.c1': 'expired',
       't1.c2': 'denied',
@@ -612,8 +602,7 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
     expect((await openRequests(run, 2)).map(({ callId }) => callId)).toEqual(['t1.c1', 't1.c2']);
     await run.decide(decisionOn(second, 'ann', 'reject'));
     await run.decide(decisionOn(third, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected', 't1.c2': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected', 't1.c2': 'succeeded' });
     expect(bank.callsFor('twice')).toHaveLength(2);
   });
 });

@@ -9,15 +9,12 @@ import { createHandOver } from '../../activities/notify/digest.ts';
 import { DIGEST_WORKFLOW, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Gathered } from '../../contracts/schemas/notify.ts';
 import { digestIdOf } from '../../domain/request/gathering.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decideNext, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decideNext, openRequests, type World } from '../support/world/world.ts';
 
-let engine: TestEngine;
-let bank: RecordingServer;
 let mail: MailServer;
 let receiver: MessageReceiver;
 let world: World;
@@ -26,8 +23,6 @@ let world: World;
 const WINDOW_SECONDS = 15;
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
   mail = await startMailServer();
   receiver = await startMessageReceiver();
   const digest = { seconds: WINDOW_SECONDS };
@@ -38,11 +33,9 @@ beforeAll(async () => {
     approvers: { ids: [...ids] },
     notify: [{ channel }],
   });
-  world = await startWorld({
-    engine,
-    config: {
+  ({ world } = await startBank(
+    {
       taskQueue: 'digests',
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       notify: {
         channels: {
           letters: {
@@ -68,14 +61,11 @@ beforeAll(async () => {
         ],
       },
     },
-  });
+    { beside: [receiver, mail] },
+  ));
 });
 afterEach(() => receiver.answer());
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([receiver.close(), mail.close(), bank.close()]);
-  await engine.stop();
-});
+afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 

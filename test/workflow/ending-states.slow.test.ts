@@ -12,9 +12,10 @@ import {
   factsOf,
   ledgerShows,
   outcomes,
+  outcomesAtEnd,
+  recordedLedger,
   refusalOf,
   results,
-  recordedLedger,
 } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
@@ -295,8 +296,7 @@ describe('the question what a call did (INV-X1, INV-D3, INV-G2)', () => {
     expect(shown).toMatchObject({ status: 'open', about: request.about, generation: 1, deadline: request.deadline });
     bank.release('rolled');
     await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(new Set(bank.callsFor('rolled').map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
     expect(await executions(world, run.runId)).toHaveLength(2);
   });
@@ -324,8 +324,7 @@ describe('the question what a call did (INV-X1, INV-D3, INV-G2)', () => {
     expect(bank.callsFor('reset')).toHaveLength(2);
     bank.release('reset');
     await run.resolveOutcome(resolutionOf(asked, 'ann', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('reset')).toHaveLength(3);
   });
 });

@@ -5,10 +5,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, outcomes, refusalOf, recordedLedger, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, type World } from '../support/world/world.ts';
 
 const IN_FLIGHT = 10;
 const TURNS = 10;
@@ -19,13 +20,9 @@ let bank: RecordingServer;
 let world: World;
 
 beforeAll(async () => {
-  bank = await startRecordingServer();
-  world = await startWorld({ config: { servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
+  ({ bank, world } = await startBank());
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-});
+afterAll(async () => world.stop());
 
 /** One message, and whether what came back is right. */
 type Sent = () => Promise<void>;

@@ -2,7 +2,7 @@
  * Clients that no one here wrote call through the gate, each with its own defaults. The judge is the MCP server behind it:
  * what nobody approved never arrives there, and what was approved arrives once (INV-S1, INV-X1).
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import {
   type Arguments,
   type ForeignClient,
@@ -17,6 +17,7 @@ import { replayOwn } from '../support/world/run-record.ts';
 
 /** Each call starts a client, and over stdio a gate, on a machine that has more to do. */
 const LIMIT_MS = 240_000;
+jest.setTimeout(LIMIT_MS);
 
 let clients: Readonly<Record<ForeignName, ForeignClient>>;
 let scene: ForeignWorld;
@@ -28,7 +29,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await replayOwn(scene.world);
   await scene.stop();
-}, LIMIT_MS);
+});
 
 /** Calls that Ben has approved. */
 const approved = new Set<string>();
@@ -60,40 +61,32 @@ function callsOf(name: ForeignName) {
 describe.each(NAMES)('%s', (name) => {
   const { purposeOf, executions, call } = callsOf(name);
 
-  test(
-    'a call that needs nobody is made at once, and a denied one never',
-    async () => {
-      const args = purposeOf('allowed');
-      expect(await call('long', 'lookup', args)).toContain(`lookup did {`);
-      expect(executions(args)).toBe(1);
-      const denied = purposeOf('denied');
-      await call('long', 'bare', denied).catch(() => undefined);
-      expect(executions(denied)).toBe(0);
-    },
-    LIMIT_MS,
-  );
+  test('a call that needs nobody is made at once, and a denied one never', async () => {
+    const args = purposeOf('allowed');
+    expect(await call('long', 'lookup', args)).toContain(`lookup did {`);
+    expect(executions(args)).toBe(1);
+    const denied = purposeOf('denied');
+    await call('long', 'bare', denied).catch(() => undefined);
+    expect(executions(denied)).toBe(0);
+  });
 
-  test(
-    'a call that waits is found by the same call, before the decision and after it',
-    async () => {
-      const args = purposeOf('later');
-      // A busy machine may not have asked anybody by the end of a short call.
-      const waiting = await until(
-        async () => {
-          const said = await call('short', 'pay', args);
-          return said.includes('has not run') ? said : undefined;
-        },
-        { what: 'a call that waits', withinMs: LIMIT_MS / 2 },
-      );
-      const again = await call('short', 'pay', args);
-      expect(referenceIn(again)).toBe(referenceIn(waiting));
-      expect(executions(args)).toBe(0);
-      await approve(args);
-      expect(await call('long', 'pay', args)).toContain('pay did {');
-      expect(executions(args)).toBe(1);
-    },
-    LIMIT_MS,
-  );
+  test('a call that waits is found by the same call, before the decision and after it', async () => {
+    const args = purposeOf('later');
+    // A busy machine may not have asked anybody by the end of a short call.
+    const waiting = await until(
+      async () => {
+        const said = await call('short', 'pay', args);
+        return said.includes('has not run') ? said : undefined;
+      },
+      { what: 'a call that waits', withinMs: LIMIT_MS / 2 },
+    );
+    const again = await call('short', 'pay', args);
+    expect(referenceIn(again)).toBe(referenceIn(waiting));
+    expect(executions(args)).toBe(0);
+    await approve(args);
+    expect(await call('long', 'pay', args)).toContain('pay did {');
+    expect(executions(args)).toBe(1);
+  });
 });
 
 /** One client of each family: each of these tests starts several programs, which takes seconds. */
@@ -119,89 +112,65 @@ const TWIN = {
 describe.each(FAMILIES)('%s, in every case', (name) => {
   const { purposeOf, executions, call } = callsOf(name);
 
-  test(
-    'a call that is approved while it is held is answered with what the server said',
-    async () => {
-      const args = purposeOf('in-time');
-      const calling = call('long', 'pay', args);
-      await approve(args);
-      expect(await calling).toContain('pay did {');
-      expect(executions(args)).toBe(1);
-    },
-    LIMIT_MS,
-  );
+  test('a call that is approved while it is held is answered with what the server said', async () => {
+    const args = purposeOf('in-time');
+    const calling = call('long', 'pay', args);
+    await approve(args);
+    expect(await calling).toContain('pay did {');
+    expect(executions(args)).toBe(1);
+  });
 
-  test(
-    'a rejected call, and one that nobody decides, never arrive at the server, and the client is told why',
-    async () => {
-      const args = purposeOf('rejected');
-      const calling = call('long', 'pay', args);
-      await scene.decide('pay', args, 'reject');
-      expect(await calling).toContain('a person rejected this call');
-      const late = purposeOf('expired');
-      expect(await call('long', 'odd', late)).toContain('nobody decided before');
-      expect([executions(args), executions(late)]).toEqual([0, 0]);
-    },
-    LIMIT_MS,
-  );
+  test('a rejected call, and one that nobody decides, never arrive at the server, and the client is told why', async () => {
+    const args = purposeOf('rejected');
+    const calling = call('long', 'pay', args);
+    await scene.decide('pay', args, 'reject');
+    expect(await calling).toContain('a person rejected this call');
+    const late = purposeOf('expired');
+    expect(await call('long', 'odd', late)).toContain('nobody decided before');
+    expect([executions(args), executions(late)]).toEqual([0, 0]);
+  });
 
-  test(
-    'a client that crashes while its call runs gets the outcome of that call when it is back',
-    async () => {
-      const args = purposeOf('gone');
-      const lost = clients[name](scene, 'long', 'slow', args);
-      await scene.bank.held(args.purpose);
-      await lost.leave();
-      await expect(lost.said).rejects.toThrow();
-      scene.bank.release(args.purpose);
-      expect(await call('long', 'slow', args)).toContain('slow did {');
-      expect(executions(args)).toBe(1);
-    },
-    LIMIT_MS,
-  );
+  test('a client that crashes while its call runs gets the outcome of that call when it is back', async () => {
+    const args = purposeOf('gone');
+    const lost = clients[name](scene, 'long', 'slow', args);
+    await scene.bank.held(args.purpose);
+    await lost.leave();
+    await expect(lost.said).rejects.toThrow();
+    scene.bank.release(args.purpose);
+    expect(await call('long', 'slow', args)).toContain('slow did {');
+    expect(executions(args)).toBe(1);
+  });
 
-  test(
-    'two programs of one client that make the same call at once make one',
-    async () => {
-      const args = purposeOf('twice');
-      const first = clients[name](scene, 'long', 'pay', args);
-      const second = clients[TWIN[name]](scene, 'long', 'pay', args);
-      const run = await scene.runOf('pay', args);
-      await approve(args);
-      expect(await Promise.race([first.said, second.said])).toContain('pay did {');
-      expect(executions(args)).toBe(1);
-      expect(await run.result()).toMatchObject({ status: 'completed' });
-      await Promise.all([first.leave(), second.leave()]);
-    },
-    LIMIT_MS,
-  );
+  test('two programs of one client that make the same call at once make one', async () => {
+    const args = purposeOf('twice');
+    const first = clients[name](scene, 'long', 'pay', args);
+    const second = clients[TWIN[name]](scene, 'long', 'pay', args);
+    const run = await scene.runOf('pay', args);
+    await approve(args);
+    expect(await Promise.race([first.said, second.said])).toContain('pay did {');
+    expect(executions(args)).toBe(1);
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    await Promise.all([first.leave(), second.leave()]);
+  });
 });
 
-test(
-  'a call waits on while its worker is killed and its gateways are replaced, and another program of its client gets its outcome',
-  async () => {
-    const args = { purpose: 'killed' };
-    const waiting = await clients['Python SDK'](scene, 'short', 'pay', args).said;
-    await scene.worker.kill();
-    await scene.restartGateways();
-    scene.worker = await scene.world.startWorker();
-    const again = await clients['LangChain for JavaScript'](scene, 'short', 'pay', args).said;
-    expect(referenceIn(again)).toBe(referenceIn(waiting));
-    const held = clients['MCP Inspector, http'](scene, 'long', 'pay', args);
-    await approve(args);
-    expect(await held.said).toContain('pay did {');
-    expect(scene.bank.callsFor('killed')).toHaveLength(1);
-  },
-  LIMIT_MS,
-);
+test('a call waits on while its worker is killed and its gateways are replaced, and another program of its client gets its outcome', async () => {
+  const args = { purpose: 'killed' };
+  const waiting = await clients['Python SDK'](scene, 'short', 'pay', args).said;
+  await scene.worker.kill();
+  await scene.restartGateways();
+  scene.worker = await scene.world.startWorker();
+  const again = await clients['LangChain for JavaScript'](scene, 'short', 'pay', args).said;
+  expect(referenceIn(again)).toBe(referenceIn(waiting));
+  const held = clients['MCP Inspector, http'](scene, 'long', 'pay', args);
+  await approve(args);
+  expect(await held.said).toContain('pay did {');
+  expect(scene.bank.callsFor('killed')).toHaveLength(1);
+});
 
-test(
-  'a client that gives up a silent connection after five seconds is told that its call waits, after forty',
-  async () => {
-    // The guide's program has an HTTP client of its own, without limits: httpx then takes five seconds.
-    const args = { purpose: 'silent' };
-    expect(await clients['Python SDK'](scene, 'long', 'pay', args).said).toContain('has not run');
-    expect(scene.bank.callsFor('silent')).toEqual([]);
-  },
-  LIMIT_MS,
-);
+test('a client that gives up a silent connection after five seconds is told that its call waits, after forty', async () => {
+  // The guide's program has an HTTP client of its own, without limits: httpx then takes five seconds.
+  const args = { purpose: 'silent' };
+  expect(await clients['Python SDK'](scene, 'long', 'pay', args).said).toContain('has not run');
+  expect(scene.bank.callsFor('silent')).toEqual([]);
+});

@@ -2,7 +2,7 @@
  * The agent of llama-stack calls through the gate, as an MCP client that no one here wrote, with headers that each of its
  * requests brings (S1.1, S1.4, S4.8). It knows nothing of approvals: the judge is the MCP server behind the gate.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { ticketIdOf } from '../../domain/gate/ticket.ts';
 import { INSTALL_MS } from '../support/foreign/clients.ts';
@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 import { replayOwn } from '../support/world/run-record.ts';
 import { decideNext } from '../support/world/world.ts';
 
-const LIMIT_MS = 120_000;
+jest.setTimeout(120_000);
 
 let stack: LlamaStack;
 let scene: ForeignWorld;
@@ -30,7 +30,7 @@ afterAll(async () => {
   await replayOwn(scene.world);
   await Promise.all([bridges.short.close(), bridges.long.close(), stack.close()]);
   await scene.stop();
-}, LIMIT_MS);
+});
 
 interface Calling {
   readonly by?: KeyName;
@@ -83,18 +83,14 @@ test('a denied call is never made, and its model is told so', async () => {
   expect(executions('denied')).toBe(0);
 });
 
-test(
-  'a call that waits is found by the same call, before the decision and after it',
-  async () => {
-    await waiting('later');
-    expect(await call('pay', 'later', { hold: 'short' })).toContain('has not run');
-    expect(executions('later')).toBe(0);
-    await decide('ann', { purpose: 'later' }, 'approve');
-    expect(await call('pay', 'later')).toContain('pay did {');
-    expect(executions('later')).toBe(1);
-  },
-  LIMIT_MS,
-);
+test('a call that waits is found by the same call, before the decision and after it', async () => {
+  await waiting('later');
+  expect(await call('pay', 'later', { hold: 'short' })).toContain('has not run');
+  expect(executions('later')).toBe(0);
+  await decide('ann', { purpose: 'later' }, 'approve');
+  expect(await call('pay', 'later')).toContain('pay did {');
+  expect(executions('later')).toBe(1);
+});
 
 test('a call that is approved while it is held is answered with what the server said', async () => {
   const calling = call('pay', 'in-time');
@@ -136,17 +132,13 @@ describe('headers of a request', () => {
   });
 });
 
-test(
-  'a call waits on while its worker is killed and its gateways are replaced',
-  async () => {
-    await waiting('killed');
-    await scene.worker.kill();
-    await scene.restartGateways();
-    scene.worker = await scene.world.startWorker();
-    const calling = call('pay', 'killed');
-    await decide('ann', { purpose: 'killed' }, 'approve');
-    expect(await calling).toContain('pay did {');
-    expect(executions('killed')).toBe(1);
-  },
-  LIMIT_MS,
-);
+test('a call waits on while its worker is killed and its gateways are replaced', async () => {
+  await waiting('killed');
+  await scene.worker.kill();
+  await scene.restartGateways();
+  scene.worker = await scene.world.startWorker();
+  const calling = call('pay', 'killed');
+  await decide('ann', { purpose: 'killed' }, 'approve');
+  expect(await calling).toContain('pay did {');
+  expect(executions('killed')).toBe(1);
+});

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { CallToolResultSchema, type CallToolResult, type Task } from '@modelcontextprotocol/sdk/types.js';
+import { withCode } from '../support/refusal.ts';
 import { type GateWorld, startGateWorld } from '../support/scenes/gate-world.ts';
 import { until } from '../support/until.ts';
 import { decideNext } from '../support/world/world.ts';
@@ -200,10 +201,7 @@ test('another person finds no task; another client of the same person reads it, 
     asks(bea).getTaskResult(task.taskId, CallToolResultSchema),
     asks(bea).cancelTask(task.taskId),
   ])
-    await expect(refused).rejects.toMatchObject({
-      code: -32_602,
-      message: expect.stringContaining('No task of yours'),
-    });
+    await expect(refused).rejects.toMatchObject(withCode(-32_602, 'No task of yours'));
   const other = await scene.connectEarlier('ann/other');
   await expect(asks(other).cancelTask(task.taskId)).rejects.toThrow('Another client');
   for (const each of [bea, other]) expect((await asks(each).listTasks()).tasks).toEqual([]);

@@ -17,10 +17,12 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { withCode } from '../support/refusal.ts';
 import {
   factsOf,
   ledgerShows,
   outcomes,
+  outcomesAtEnd,
   refusalOf,
   replayOwn,
   results,
@@ -336,14 +338,9 @@ describe('rules with conditions', () => {
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
-    const servers = { bank: { url: bank.url, credentials: { kind: 'none' as const } } };
-    world = await startWorld({ engine, config: { taskQueue: 'rules', servers, policy: POLICY } });
+    ({ bank, world } = await startBank({ taskQueue: 'rules', policy: POLICY }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   const pay = (purpose: string, amount: number) => ({ tool: 'bank/pay', arguments: { purpose, amount } });
   const END = { text: 'done' };
@@ -383,15 +380,13 @@ describe('rules with conditions', () => {
       const steps = [{ calls: [pay('own', 5), pay('own', 50)] }, END];
       const rules = [{ id: 'mine', when: 'args.amount > 10.0', then: 'deny' as const }];
       const run = await world.start(steps, { policy: { rules } });
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'denied' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'denied' });
       const wrong = await world.start(steps, {
         policy: { rules: [{ id: 'mine', when: 'amount > 10.0', then: 'ask' }] },
       });
-      await expect(wrong.result()).rejects.toMatchObject({
-        code: 'SPEC_INVALID',
-        message: expect.stringContaining('policy.rules[0].when cannot be read: Unknown variable: amount'),
-      });
+      await expect(wrong.result()).rejects.toMatchObject(
+        withCode('SPEC_INVALID', 'policy.rules[0].when cannot be read: Unknown variable: amount'),
+      );
     });
   });
 });
@@ -588,6 +583,7 @@ describe('a server that changes its tools while a call waits, without any catalo
       bank = await startRawServer({ era, pages: [[PAY]] });
       world = await startWorld({
         engine,
+        beside: [bank],
         config: {
           taskQueue: `drift-${era}`,
           // Asked before every call, so that no test waits for what is known to grow old.
@@ -596,10 +592,7 @@ describe('a server that changes its tools while a call waits, without any catalo
         },
       });
     });
-    afterAll(async () => {
-      await world.stop();
-      await bank.close();
-    });
+    afterAll(async () => world.stop());
 
     const lists = (...tools: readonly object[]): void => bank.become({ era, pages: [tools] });
     const methodsSince = (at: number): unknown[] =>

@@ -16,7 +16,7 @@ import {
 import { answerTo, named, question } from '../support/scenes/input.ts';
 import { until } from '../support/until.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { executions, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 
 const useScene = useHeldScene();
 let scene: HeldScene;
@@ -57,8 +57,7 @@ describe('a run that ends', () => {
     expect(await refusalOfTold(tellRound(scene.world, flight, 2))).toBe('RUN_CLOSED');
     expect(flight.isCancelled()).toBe(false);
     flight.end(DONE);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(await closings(run)).toEqual(['cancelled']);
   });
 
@@ -67,8 +66,7 @@ describe('a run that ends', () => {
     await run.stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
     await until(async () => flight.isCancelled(), { what: 'the cancellation' });
     flight.end(WITHDRAWN);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'cancelled' });
     expect(await closings(run)).toEqual(['cancelled']);
   });
 
@@ -97,8 +95,7 @@ test('an interruption closes the question, and the call is waited for', async ()
   await isClosed(flight);
   expect(await refusalOfTold(tellRound(scene.world, flight, 2))).toBe('REQUEST_NOT_OPEN');
   flight.end(DONE);
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
 });
 
 test('INV-X1: while the answer of a lost worker is asked for, nobody asks people in its name; the call ends as unknown', async () => {
@@ -114,8 +111,7 @@ test('INV-X1: while the answer of a lost worker is asked for, nobody asks people
   });
   expect(open.about).toMatchObject({ kind: 'outcome' });
   await run.stop({ by: 'ann', reason: 'seen' });
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'unknown' });
   expect(await closings(run)).toEqual(['cancelled']);
 });
 

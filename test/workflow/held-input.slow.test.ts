@@ -15,7 +15,7 @@ import {
 } from '../support/scenes/held-input.ts';
 import { answerTo, approved, named, question } from '../support/scenes/input.ts';
 import { until } from '../support/until.ts';
-import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { executions, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 
 const useScene = useHeldScene();
 let scene: HeldScene;
@@ -55,8 +55,7 @@ describe('a question', () => {
     expect(await wordOf(world, flight, 1)).toEqual({ kind: 'closed' });
     expect(await wordOf(world, flight, 2)).toMatchObject({ provided: { provision: { kind: 'decline' } } });
     flight.end(DONE);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     const asked = ['request.opened', 'input.provided'];
     expect(await told(run)).toEqual(['dispatched', ...asked, ...asked, 'outcome']);
     const [execution] = await executions(world, run.runId);
@@ -143,8 +142,7 @@ describe('a question', () => {
     expect(await refusalOf(run.provideInput(stranger))).toMatchObject({ code: 'APPROVER_NOT_ENTITLED' });
     await run.provideInput(answerTo(request, named('Ann')));
     flight.end(DONE);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 });
 
@@ -167,8 +165,7 @@ test('INV-G3: two calls wait at once, each for its own answer; ledger and histor
   // The first ends without an answer; nobody waits for one any more.
   first.end({ ...DONE, held: [{ round: 1, told: 'cancel' }] });
   second.end({ ...DONE, held: [{ round: 1, told: 'cancel', code: 'APPROVAL_LAPSED' }] });
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
   const where = ['--address', world.engine.server.address, '--namespace', world.engine.server.namespace];
   const cli = async (...args: readonly string[]) =>
     await runCommand([...args, run.runId, ...where], { directory: world.engine.directory });
@@ -199,8 +196,7 @@ describe('what nobody answers', () => {
     await tellRound(world, flight, 2);
     await run.provideInput(answerTo(await question(run, 2), named('Bob')));
     flight.end(DONE);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 
   test('INV-X2: is closed where the worker is lost, and people are asked what became of the call', async () => {
@@ -229,7 +225,6 @@ describe('what nobody answers', () => {
     await run.provideInput(answerTo(await question(run), named('Ann')));
     expect(await wordOf(world, flight)).toEqual({ kind: 'closed' });
     again.end(DONE);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 });

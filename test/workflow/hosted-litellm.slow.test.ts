@@ -17,7 +17,7 @@ import { type ObedientModel, startObedientModel } from '../support/models/obedie
 import { pay } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
-import { outcomes, results } from '../support/world/run-record.ts';
+import { outcomes, outcomesAtEnd, results } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let provider: HostingProvider;
@@ -107,8 +107,7 @@ describe('as a relay', () => {
     const [first, second] = await openRequests(run, 2);
     await run.decide(decisionOn(second, 'ann'));
     await run.decide(decisionOn(first, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
     expect(purposes.map((each) => bank.callsFor(each).length)).toEqual([1, 1]);
     const continued = provider.asked.filter(
       ({ approves, context }) => approves && JSON.stringify(context).includes('kept'),
@@ -143,8 +142,7 @@ describe('as a host of tools', () => {
   test('it turns calls into functions that nobody offered: they are denied, and nothing is called', async () => {
     model.obey('gateway', 'bank-pay', { purpose: 'gateway' });
     const run = await started('gateway', 'gateway', 'own');
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'denied' });
     expect(bank.callsFor('gateway')).toEqual([]);
   });
 

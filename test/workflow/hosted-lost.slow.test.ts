@@ -8,7 +8,7 @@ import { objects } from '../support/models/dialect.ts';
 import { HOSTING_KEY } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
-import { outcomes } from '../support/world/run-record.ts';
+import { outcomesAtEnd } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, requestThat, type World } from '../support/world/world.ts';
 
 let scene: HostedWorld;
@@ -44,8 +44,7 @@ describe('an answer that is lost', () => {
     const request = await lostCall(run);
     expect(bank.callsFor('again')).toHaveLength(0);
     await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('again')).toHaveLength(1);
   });
 
@@ -63,8 +62,7 @@ describe('an answer that is lost', () => {
   test('nothing is lost where the provider refuses before it does anything', async () => {
     scene.provider.fault('refused', 'refuse');
     const run = await scene.started(['open'], [{ calls: [pay('open', 'refused')] }]);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('refused')).toHaveLength(1);
     expect(scene.askedAs('refused').calls).toHaveLength(2);
   });

@@ -11,7 +11,7 @@ import { startHostingProvider } from '../support/models/hosting-provider.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { until } from '../support/until.ts';
-import { outcomes, results, transcript } from '../support/world/run-record.ts';
+import { outcomes, outcomesAtEnd, results, transcript } from '../support/world/run-record.ts';
 import {
   decideNext,
   decisionOn,
@@ -96,8 +96,7 @@ describe('an approved call', () => {
     const calls = [pay('bank', 'no'), pay('short', 'late')];
     const run = await scene.startedStored(['bank', 'short'], [{ calls }]);
     await run.decide(decisionOn(await requestFor(run, 't1.c0'), 'bob', 'reject'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'expired' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'expired' });
     expect([...bank.callsFor('no'), ...bank.callsFor('late'), ...scene.askedAs('late').calls]).toEqual([]);
     const answer = (await proposed(run))[0]?.storedAnswerId;
     expect(scene.provider.read).not.toContain(answer);
@@ -110,8 +109,7 @@ describe('an approved call', () => {
     else await rolled(world, run.runId);
     const again = what === 'workers are replaced' ? request : await requestAfter(run, request);
     await run.decide(decisionOn(again, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor(what)).toHaveLength(1);
     expect(scene.askedAs(what).calls.map((body) => body['previous_response_id'])).toEqual([
       (await proposed(run))[0]?.storedAnswerId,
@@ -125,8 +123,7 @@ describe('an approved call', () => {
     expect(bank.callsFor('lost')).toEqual([]);
     expect(scene.askedAs('lost').calls).toHaveLength(1);
     await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('lost')).toHaveLength(1);
     const [first, second, ...more] = scene.askedAs('lost').calls;
     expect(more).toEqual([]);
@@ -167,8 +164,7 @@ describe('calls of one answer', () => {
     await run.decide(decisionOn(requests[first], 'ann'));
     await until(() => bank.callsFor(purposes[first]).length === 1, { what: 'the first call' });
     await run.decide(decisionOn(requests[second], 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
     expect(purposes.map((each) => bank.callsFor(each).length)).toEqual([1, 1]);
     const ids = (await proposed(run)).map(({ approvalRequestId: id = '' }) => id);
     const [own = '', other = ''] = [ids[first], ids[second]];
@@ -184,8 +180,7 @@ describe('calls of one answer', () => {
     const [yes, no] = await openRequests(run, 2);
     await run.decide(decisionOn(no, 'bob', 'reject'));
     await run.decide(decisionOn(yes, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'rejected' });
     expect(['yes, 1', 'no, 2'].map((each) => bank.callsFor(each).length)).toEqual([1, 0]);
   });
 
@@ -197,8 +192,7 @@ describe('calls of one answer', () => {
     await run.decide(decisionOn(near, 'bob', 'reject'));
     await run.decide(decisionOn(here, 'bob', 'reject'));
     await run.decide(decisionOn(away, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'rejected' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'rejected' });
     expect(['near', 'away', 'here'].map((each) => bank.callsFor(each).length)).toEqual([0, 1, 0]);
     const [body, ...more] = scene.askedAs('"away').calls;
     expect(more).toEqual([]);
@@ -236,8 +230,7 @@ describe('nothing is stored', () => {
       const over = { agent, input: 'keep nothing', servers: [{ name: 'bank' }] };
       const run = await world.start([{ text: 'unused' }], over);
       await decideNext(run, 'ann');
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
       expect(bank.callsFor('kept nowhere')).toHaveLength(1);
       const approving = forgetful.asked.filter(({ approves }) => approves).map(({ body }) => body);
       expect(approving.map((body) => objects(body['input']).map(({ type }) => type))).toEqual([

@@ -8,8 +8,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { objects } from '../support/models/dialect.ts';
+import { withCode } from '../support/refusal.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
-import { factsOf, outcomes, refusalOf, results, transcript } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, refusalOf, results, transcript } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 let scene: HostedWorld;
@@ -91,8 +92,7 @@ describe('a hosted call', () => {
 
   test('that policy allows is approved at once, and recorded as allowed', async () => {
     const run = await scene.started(['open'], [{ calls: [pay('open', 'allowed')] }]);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('allowed')).toHaveLength(1);
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'verdict')).toMatchObject([{ verdict: 'allow', hosted: 'gpt' }]);
@@ -102,8 +102,7 @@ describe('a hosted call', () => {
   test('that is rejected is never made, and the provider is told why', async () => {
     const run = await scene.started(['bank'], [{ calls: [pay('bank', 'rejected')] }]);
     await decideNext(run, 'bob', 'reject');
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected' });
     expect(bank.callsFor('rejected')).toHaveLength(0);
     const { steps, calls } = scene.askedAs('rejected');
     expect(calls).toEqual([]);
@@ -118,8 +117,7 @@ describe('a hosted call', () => {
 
   test('that policy denies, or that nobody decides in time, is never made', async () => {
     const run = await scene.started(['shut', 'short'], [{ calls: [pay('shut', 'denied'), pay('short', 'expired')] }]);
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'expired' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'expired' });
     expect([...bank.callsFor('denied'), ...bank.callsFor('expired')]).toEqual([]);
     const responses = objects(scene.askedAs('expired').steps.at(-1)?.['input']).filter(
       ({ type }) => type === 'mcp_approval_response',
@@ -132,7 +130,7 @@ describe('a hosted call', () => {
     const [request] = await openRequests(run);
     const edit = { ...decisionOn(request, 'ann'), arguments: { purpose: 'edited', amount: 6 } };
     const refused = await refusalOf(run.decide(edit));
-    expect(refused).toMatchObject({ code: 'DECISION_NOT_PERMITTED', message: expect.stringContaining('yes or no') });
+    expect(refused).toMatchObject(withCode('DECISION_NOT_PERMITTED', 'yes or no'));
     await run.decide(decisionOn(request, 'ann', 'reject'));
     await run.result();
     expect(bank.callsFor('edited')).toEqual([]);
@@ -174,8 +172,7 @@ describe('calls beside each other', () => {
     await run.decide(decisionOn(second, 'ann'));
     await run.decide(decisionOn(third, 'ann'));
     await run.decide(decisionOn(first, 'bob', 'reject'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'succeeded' });
     expect(['one', 'two', 'three'].map((purpose) => bank.callsFor(purpose).length)).toEqual([0, 1, 1]);
     // The local one came from this service, the other from the scene.provider.
     expect(scene.askedAs('"two').calls.map(({ tools }) => objects(tools).map((tool) => tool['server_label']))).toEqual([
@@ -202,8 +199,7 @@ describe('calls beside each other', () => {
       ]);
       await run.decide(decisionOn(first, 'bob', 'reject'));
       await run.decide(decisionOn(second, 'ann'));
-      await run.result();
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded' });
+      expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded' });
       expect(bank.callsFor(purpose).map(({ tool }) => tool)).toEqual(['now']);
       const said = await transcript(world, run);
       names.push(said.flatMap((each) => (each.role === 'tool' ? each.results : [])).map(({ name }) => name));
@@ -217,8 +213,7 @@ describe('calls beside each other', () => {
       ['bank', 'local'],
       [{ calls: [{ function: 'bank__pay', arguments: { purpose: 'crossed' } }, pay('local', 'crossed')] }],
     );
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'denied' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'denied' });
     expect(bank.callsFor('crossed')).toEqual([]);
   });
 });
@@ -238,18 +233,14 @@ test('a real file server behind the provider writes what was approved', async ()
   const write = { server: 'files', tool: 'write_file', arguments: { path, content: 'approved' } };
   const run = await scene.started(['files'], [{ calls: [write] }]);
   await decideNext(run, 'ann');
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   expect(await readFile(path, 'utf8')).toBe('approved');
 });
 
 describe('who calls', () => {
   test('a model whose provider does not ask is refused at the start, by a code of its own', async () => {
     const run = await world.start([{ text: 'done' }], { servers: [{ name: 'bank' }] });
-    expect(await refusalOf(run.result())).toMatchObject({
-      code: 'HOSTED_UNSUPPORTED',
-      message: expect.stringContaining('does not ask before it calls'),
-    });
+    expect(await refusalOf(run.result())).toMatchObject(withCode('HOSTED_UNSUPPORTED', 'does not ask before it calls'));
   });
 
   test('S4.5: with auto, the same server is called by this service where the provider cannot, with the same gate and results', async () => {
@@ -267,8 +258,7 @@ describe('who calls', () => {
     expect(hosted).toMatchObject({ server, tool, definitionHash, arguments: args, approvers });
     for (const each of [run, other]) {
       await decideNext(each, 'ann');
-      await each.result();
-      expect(await outcomes(each)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await outcomesAtEnd(each)).toEqual({ 't1.c0': 'succeeded' });
     }
     const [ours, theirs] = [await results(world, run), await results(world, other)];
     expect(theirs[0]?.outcome).toEqual(ours[0]?.outcome);
@@ -282,19 +272,13 @@ describe('who calls', () => {
     const agent = { name: 'clerk', model: 'unsure' };
     const before = scene.provider.asked.length;
     const hosted = await world.start([{ text: 'unused' }], { agent, servers: [{ name: 'bank' }] });
-    expect(await refusalOf(hosted.result())).toMatchObject({
-      code: 'HOSTED_UNSUPPORTED',
-      message: expect.stringContaining('asksBeforeCalls: true'),
-    });
+    expect(await refusalOf(hosted.result())).toMatchObject(withCode('HOSTED_UNSUPPORTED', 'asksBeforeCalls: true'));
     expect(scene.provider.asked).toHaveLength(before);
   });
 
   test('a run chooses only where the configuration says auto', async () => {
     const run = await world.start([{ text: 'done' }], { servers: [{ name: 'local', execute: 'hosted' }] });
-    expect(await refusalOf(run.result())).toMatchObject({
-      code: 'SPEC_INVALID',
-      message: expect.stringContaining('servers[0].execute'),
-    });
+    expect(await refusalOf(run.result())).toMatchObject(withCode('SPEC_INVALID', 'servers[0].execute'));
   });
 
   describe('a provider that calls without asking', () => {
@@ -324,10 +308,7 @@ describe('who calls', () => {
       for (const fault of faults) rude.fault(purpose, fault);
       rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
       const run = await runBy(purpose);
-      expect(await refusalOf(run.result())).toMatchObject({
-        code: 'HOSTED_UNSUPPORTED',
-        message: expect.stringContaining('without asking'),
-      });
+      expect(await refusalOf(run.result())).toMatchObject(withCode('HOSTED_UNSUPPORTED', 'without asking'));
       const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
       expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
       expect(bank.callsFor(purpose)).toHaveLength(1);
@@ -336,10 +317,9 @@ describe('who calls', () => {
     test('and that was asked for its list is not asked for it again', async () => {
       rude.script('Say which tools you have.', [{ calls: [pay('bank', 'listing')] }]);
       const run = await runBy('list');
-      expect(await refusalOf(run.result())).toMatchObject({
-        code: 'HOSTED_UNSUPPORTED',
-        message: expect.stringContaining('when it was asked for a list'),
-      });
+      expect(await refusalOf(run.result())).toMatchObject(
+        withCode('HOSTED_UNSUPPORTED', 'when it was asked for a list'),
+      );
       expect(bank.callsFor('listing')).toHaveLength(1);
     });
   });

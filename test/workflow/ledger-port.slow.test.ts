@@ -35,6 +35,7 @@ beforeAll(async () => {
   root = join(engine.directory, 'ledger');
   world = await startWorld({
     engine,
+    beside: [receiver, bank],
     config: {
       catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin] },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
@@ -49,8 +50,6 @@ beforeAll(async () => {
 afterEach(() => receiver.answer());
 afterAll(async () => {
   await world.stop();
-  await receiver.close();
-  await bank.close();
   await engine.stop();
 });
 

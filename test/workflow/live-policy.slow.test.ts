@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { policyVersionOf } from '../../activities/policy/judge.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
+import { startBank } from '../support/world/bank-world.ts';
 import { factsOf, outcomes } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 type PolicyOf = NonNullable<ConfigInput['policy']>;
 
@@ -18,25 +18,19 @@ const ASKS: PolicyOf = {
   rules: [{ id: 'pay', match: { tool: 'pay' }, then: 'ask', approvers: { ids: ['ann'] } }],
 };
 
-let engine: TestEngine;
 let bank: RecordingServer;
 let world: World;
 let directory: string;
 let path: string;
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
   directory = await mkdtemp(join(tmpdir(), 'countersign-live-'));
   path = join(directory, 'countersign.yaml');
   await writeFile(path, JSON.stringify({ policy: ASKS }));
-  const servers = { bank: { url: bank.url, credentials: { kind: 'none' as const } } };
-  world = await startWorld({ engine, path, config: { taskQueue: 'live', servers, policy: ASKS } });
+  ({ bank, world } = await startBank({ taskQueue: 'live', policy: ASKS }, { path }));
 });
 afterAll(async () => {
   await world.stop();
-  await bank.close();
-  await engine.stop();
   await rm(directory, { recursive: true, force: true });
 });
 

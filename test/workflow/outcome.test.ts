@@ -5,7 +5,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
-import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
+import { factsOf, outcomesAtEnd, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
@@ -119,8 +119,7 @@ describe('the answer', () => {
     bank.release('retry');
     const ack = await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'retry' }));
     expect(ack).toMatchObject({ callId: 't1.c0', answer: 'retry', decidedBy: 'ann' });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     const keys = bank.callsFor('retry').map(({ headers }) => headers['idempotency-key']);
     expect(keys).toHaveLength(2);
     const [key, ...others] = new Set(keys);
@@ -138,8 +137,7 @@ describe('the answer', () => {
     expect(request.generation).toBe(2);
     bank.release('consented');
     await run.resolveOutcome(resolutionOf(request, 'bob', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
     expect(bank.callsFor('consented')).toHaveLength(2);
   });
@@ -162,8 +160,7 @@ describe('the answer', () => {
   test('succeeded is told to the model as the words of whoever said it, and nothing is sent (INV-X2)', async () => {
     const run = await lost('open', 'done');
     await run.resolveOutcome(resolutionOf(await lostCall(run), 'ann', { kind: 'succeeded', result: 'It is note 7.' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect((await results(world, run))[0]?.outcome).toMatchObject({ kind: 'succeeded', recordedBy: 'ann' });
     expect(await told(run)).toContain('ann has found out what became of it: it succeeded');
     expect(await told(run)).toContain('It is note 7.');
@@ -196,8 +193,7 @@ describe('the answer', () => {
     bank.release('eyes');
     await run.decide(decisionOn(request, 'ann'));
     await run.decide(decisionOn(request, 'bob'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('eyes')).toHaveLength(2);
   });
 });
@@ -255,8 +251,7 @@ describe('changes nothing and leaves no trace (INV-G2)', () => {
 
 test('a run whose policy records it asks nobody: the outcome is unknown at once', async () => {
   const run = await lost('open', 'record', { policy: { unknownOutcomes: 'record' } });
-  await run.result();
-  expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+  expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'unknown' });
   expect(factsOf(await run.ledger(), 'request.opened')).toEqual([]);
   expect((await transcript(world, run)).length).toBeGreaterThan(0);
 });

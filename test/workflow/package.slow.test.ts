@@ -9,7 +9,7 @@ import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startScriptedServer } from '../../testing/index.ts';
@@ -23,7 +23,7 @@ import { startWorkerProcess } from '../support/world/worker-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** With compilers, a server and bundlers, on a busy machine. */
-const LIMIT_MS = 240_000;
+jest.setTimeout(240_000);
 const MOST_BYTES = 3_000_000;
 
 let packed: SharedPack;
@@ -34,7 +34,7 @@ beforeAll(async () => {
   packed = await sharedPack();
   project = install(packed);
   bin = join(project.folder, 'node_modules/.bin/countersign');
-}, LIMIT_MS);
+});
 afterAll(() => project?.remove());
 
 /** Runs a tool of the repository. */
@@ -140,59 +140,55 @@ test.each([
   60_000,
 );
 
-test(
-  'the README’s sample runs against a worker that the installed command starts',
-  async () => {
-    const engine = await startEngine();
-    const ledger = await startScriptedServer({ book_invoice: { answer: () => 'booked' } });
-    try {
-      const config: ConfigInput = {
-        servers: { ledger: { url: ledger.url, credentials: { kind: 'none' } } },
-        egress: { allowLoopback: true },
-        models: {
-          main: {
-            provider: 'scripted',
-            script: {
-              steps: [{ calls: [{ tool: 'ledger/book_invoice', arguments: { amount: 1180 } }] }, { text: 'Booked.' }],
-            },
+test('the README’s sample runs against a worker that the installed command starts', async () => {
+  const engine = await startEngine();
+  const ledger = await startScriptedServer({ book_invoice: { answer: () => 'booked' } });
+  try {
+    const config: ConfigInput = {
+      servers: { ledger: { url: ledger.url, credentials: { kind: 'none' } } },
+      egress: { allowLoopback: true },
+      models: {
+        main: {
+          provider: 'scripted',
+          script: {
+            steps: [{ calls: [{ tool: 'ledger/book_invoice', arguments: { amount: 1180 } }] }, { text: 'Booked.' }],
           },
         },
-      };
-      const configFile = project.write('countersign.yaml', stringify(config));
-      const { address, namespace } = engine.server;
-      const worker = await startWorkerProcess({ configFile, address, namespace, built: bin });
-      try {
-        expect(worker.log()).toContain('"bundle":"built"');
-        const [sample] = await blocksOf('README.md', 'ts');
-        const connected = sample?.text.replace(
-          'Connection.connect()',
-          'Connection.connect({ address: process.env.TEMPORAL_ADDRESS })',
-        );
-        await runs(
-          project.write('sample.mjs', `${connected}\nconsole.log((await run.result()).output);\nprocess.exit(0);\n`),
-          {
-            TEMPORAL_ADDRESS: address,
-          },
-        ).then((said) => expect(said).toBe('Booked.\n'));
-        expect(ledger.calls).toEqual([expect.objectContaining({ tool: 'book_invoice', arguments: { amount: 1180 } })]);
-        const shown = spawnSync(bin, ['result', 'invoice-4711', '--address', address, '--json'], { encoding: 'utf8' });
-        expect(shown).toMatchObject({ status: 0, stderr: '' });
-        expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'completed', output: 'Booked.' });
-        const loaded = loadedBy(['requests', '--address', address]);
-        // Its packages are in the bundle, too.
-        expect(loaded.filter((path) => /\/node_modules\/(?!countersign\/)/.test(path))).toEqual([]);
-        expect(loaded.filter((path) => path.includes('/dist/')).length).toBeLessThanOrEqual(MOST_FILES);
-        expect(heavyIn(loadedBy(['policy', 'explain', 'ledger', 'book_invoice']))).toContain('@marcbachmann/cel-js');
-      } finally {
-        await worker.kill();
-      }
+      },
+    };
+    const configFile = project.write('countersign.yaml', stringify(config));
+    const { address, namespace } = engine.server;
+    const worker = await startWorkerProcess({ configFile, address, namespace, built: bin });
+    try {
+      expect(worker.log()).toContain('"bundle":"built"');
+      const [sample] = await blocksOf('README.md', 'ts');
+      const connected = sample?.text.replace(
+        'Connection.connect()',
+        'Connection.connect({ address: process.env.TEMPORAL_ADDRESS })',
+      );
+      await runs(
+        project.write('sample.mjs', `${connected}\nconsole.log((await run.result()).output);\nprocess.exit(0);\n`),
+        {
+          TEMPORAL_ADDRESS: address,
+        },
+      ).then((said) => expect(said).toBe('Booked.\n'));
+      expect(ledger.calls).toEqual([expect.objectContaining({ tool: 'book_invoice', arguments: { amount: 1180 } })]);
+      const shown = spawnSync(bin, ['result', 'invoice-4711', '--address', address, '--json'], { encoding: 'utf8' });
+      expect(shown).toMatchObject({ status: 0, stderr: '' });
+      expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'completed', output: 'Booked.' });
+      const loaded = loadedBy(['requests', '--address', address]);
+      // Its packages are in the bundle, too.
+      expect(loaded.filter((path) => /\/node_modules\/(?!countersign\/)/.test(path))).toEqual([]);
+      expect(loaded.filter((path) => path.includes('/dist/')).length).toBeLessThanOrEqual(MOST_FILES);
+      expect(heavyIn(loadedBy(['policy', 'explain', 'ledger', 'book_invoice']))).toContain('@marcbachmann/cel-js');
     } finally {
-      await ledger.stop();
-      await engine.stop();
+      await worker.kill();
     }
-  },
-  LIMIT_MS,
-);
+  } finally {
+    await ledger.stop();
+    await engine.stop();
+  }
+});
 
 /** That a bundled command loads: each costs Node about a millisecond of processor time. */
 const MOST_FILES = 15;
@@ -285,16 +281,11 @@ test.each(['01-one-approval', '05-policy-as-code', '06-fastify-backend'])(
     const { stdout } = await promisify(execFile)(process.execPath, [tsx, 'main.ts'], { cwd: copy });
     expect(stdout).toBe(promised?.text);
   },
-  LIMIT_MS,
 );
 
-test(
-  'own workflows run beside those of runs in a world for tests, and a bundle without ours is refused',
-  async () => {
-    const greet = 'export async function greet(name: string): Promise<string> {\n  return `Hello ${name}.`;\n}\n';
-    project.write('own.ts', `export * from 'countersign/workflows';\n${greet}`);
-    project.write('bare.ts', greet);
-    expect(await runs(project.write('own.mjs', OWN))).toBe('ok\n');
-  },
-  LIMIT_MS,
-);
+test('own workflows run beside those of runs in a world for tests, and a bundle without ours is refused', async () => {
+  const greet = 'export async function greet(name: string): Promise<string> {\n  return `Hello ${name}.`;\n}\n';
+  project.write('own.ts', `export * from 'countersign/workflows';\n${greet}`);
+  project.write('bare.ts', greet);
+  expect(await runs(project.write('own.mjs', OWN))).toBe('ok\n');
+});

@@ -16,7 +16,7 @@ import { replayHistories } from '../../workers/replay/replay.ts';
 import { ADMINISTRATORS, changed, connected } from '../support/scenes/catalogs.ts';
 import { commandsAt, documentOf } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { ledgerShows, outcomes, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { ledgerShows, outcomesAtEnd, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
@@ -221,8 +221,7 @@ describe('a run', () => {
     await ledgerShows(run, 'outcome', 't2.c1');
     const last = await requestFor(run, 't3.c0');
     await run.decide(decisionOn(last, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({
+    expect(await outcomesAtEnd(run)).toEqual({
       't1.c0': 'succeeded',
       't2.c0': 'succeeded',
       't2.c1': 'succeeded',

@@ -4,20 +4,17 @@ import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { ledgerShows, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { type HistoryEvent, resetRun } from '../support/world/reset.ts';
 import { decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
 
-let engine: TestEngine;
 let bank: RecordingServer;
 let world: World;
 
 beforeAll(async () => {
-  engine = await startEngine();
   bank = await startRecordingServer();
   const credentials = { kind: 'none' } as const;
   const policy = { deadlineSeconds: 600, servers: { open: { default: 'allow' } } } as const;
@@ -25,13 +22,9 @@ beforeAll(async () => {
     bank: { url: bank.url, credentials },
     open: { url: bank.url, credentials, repeatable: ['lookup'] },
   };
-  world = await startWorld({ engine, config: { policy, servers } });
+  world = await startWorld({ beside: [bank], config: { policy, servers } });
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-  await engine.stop();
-});
+afterAll(async () => world.stop());
 
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };
@@ -147,14 +140,13 @@ test.each([
     expect(bank.callsFor(purpose)).toHaveLength(1);
     bank.release(purpose);
     await run.decide(decisionOn(again, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor(purpose)).toHaveLength(2);
   },
 );
 
 test('to after the decision, with the dispatch not yet begun: the call is asked anew', async () => {
-  const shared = { engine, bundle: world.bundle };
+  const shared = { engine: world.engine, bundle: world.bundle };
   const config = {
     taskQueue: 'runs-only',
     servers: { far: { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'far' } },

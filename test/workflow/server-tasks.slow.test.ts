@@ -14,7 +14,7 @@ import {
 } from '../support/scenes/tasks.ts';
 import type { TaskScript, TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
-import { executions, factsOf, outcomes, transcript } from '../support/world/run-record.ts';
+import { executions, factsOf, outcomes, outcomesAtEnd, transcript } from '../support/world/run-record.ts';
 import type { World } from '../support/world/world.ts';
 
 /** Workers are stopped and started, and the run handed over, on a busy machine. */
@@ -131,8 +131,7 @@ describe('a tool that can only be called as a task', () => {
   test('a server that gives its results in the form of streams, and tasks that are over at once', async () => {
     server.become({ streams: true, begins: { status: 'completed', pollInterval: 0 } });
     const run = await world.start(digs());
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 });
 
@@ -218,7 +217,6 @@ describe('what a server may make of a task', () => {
     const run = await world.start(digs());
     await taskOf(run, ({ message = '', polls }) => polls > 1 && message.includes('could not be asked'));
     isAway = false;
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 });

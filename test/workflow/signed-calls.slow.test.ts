@@ -20,7 +20,7 @@ import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { commandsAt } from '../support/cli.ts';
-import { factsOf, outcomes, replayOwn, results, scheduledInputs } from '../support/world/run-record.ts';
+import { factsOf, outcomes, outcomesAtEnd, replayOwn, results, scheduledInputs } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { taskOf } from '../support/scenes/tasks.ts';
 import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
@@ -109,8 +109,7 @@ describe('what became of a call (INV-X1, INV-G2, D-7)', () => {
     const { run, request } = await lost('retry');
     bank.release('retry');
     await as(ann.signer, run).resolveOutcome(resolutionOf(request, 'acme|ann', { kind: 'retry' }));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'succeeded' });
     expect(bank.callsFor('retry')).toHaveLength(2);
     const ledger = await run.ledger();
     const deeds = await readDeeds(world.client, run.runId);
@@ -436,8 +435,7 @@ describe('answers to a server (INV-G2)', () => {
     expect(desk.legs.map(({ answers }) => answers)).toEqual([[]]);
     expect(desk.executed).toEqual([]);
     await run.stop({ by: 'acme|ann', reason: 'enough' });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'unknown' });
   });
 
   test('INV-G1: what is approved goes to no server with whose address another one of the run has other credentials', async () => {
@@ -449,8 +447,7 @@ describe('answers to a server (INV-G2)', () => {
       return run;
     };
     const both = await started('desk', 'admin');
-    await both.result();
-    expect(await outcomes(both)).toEqual({ 't1.c0': 'denied' });
+    expect(await outcomesAtEnd(both)).toEqual({ 't1.c0': 'denied' });
     expect(JSON.stringify(await results(world, both))).toContain('Servers admin and desk');
     expect(desk.legs).toEqual([]);
     const one = await started('admin');
@@ -461,8 +458,7 @@ describe('answers to a server (INV-G2)', () => {
 
   test('without a key in grants.keys no server may ask, and the refusal names the setting', async () => {
     const run = await keyless.start(steps('deploy'), { servers: [{ name: 'desk' }] });
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+    expect(await outcomesAtEnd(run)).toEqual({ 't1.c0': 'failed' });
     expect(JSON.stringify(await results(keyless, run))).toContain('grants.keys');
     expect(desk.executed).toEqual([]);
   });

@@ -32,13 +32,9 @@ const ALLOWED = ['shop/lookup', 'shop/slow', 'shop/fail', 'shop/odd'];
 beforeAll(async () => {
   shop = await startRecordingServer();
   provider = await startModelProvider(chatDialect.schema);
-  world = await startWorld({ config: configOf() });
+  world = await startWorld({ beside: [provider, shop], config: configOf() });
 });
-afterAll(async () => {
-  await world.stop();
-  await provider.close();
-  await shop.close();
-});
+afterAll(async () => world.stop());
 
 function configOf(over: ConfigInput = {}): ConfigInput {
   return {

@@ -32,13 +32,11 @@ beforeAll(async () => {
     servers: { bank: { tools: { lookup: 'allow' as const } } },
   };
   world = await startWorld({
+    beside: [bank],
     config: { policy, servers: { bank: server, ...Object.fromEntries(longNames.map((name) => [name, server])) } },
   });
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-});
+afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 const bankOnly = { servers: [{ name: 'bank' }] };

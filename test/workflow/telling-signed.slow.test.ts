@@ -1,13 +1,11 @@
 /** In trust mode `signed` people are told as well, by answers that a worker of the zone has proven (I-1, D-7). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { person, service } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
 import { openRequests, type World } from '../support/world/world.ts';
 
-let bank: RecordingServer;
 let receiver: MessageReceiver;
 let world: World;
 const backend = service('backend-1', ['ops']);
@@ -15,18 +13,15 @@ const backend = service('backend-1', ['ops']);
 beforeAll(async () => {
   receiver = await startMessageReceiver();
   const hook = { kind: 'webhook' as const, url: receiver.url, secret: MESSAGE_SECRET };
-  ({ bank, world } = await startBank(
+  ({ world } = await startBank(
     {
       notify: { channels: { hook, rounds: { ...hook, digest: { seconds: 1 } } } },
       policy: { approvers: { ids: ['acme|ann'] }, notify: [{ channel: 'hook' }, { channel: 'rounds' }] },
     },
-    { names: ['bank'], trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
+    { beside: [receiver], trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
   ));
 });
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([receiver.close(), bank.close()]);
-});
+afterAll(async () => world.stop());
 
 test('a signed run tells of its requests, and believes that they were told', async () => {
   const run = await world.start(

@@ -1,13 +1,10 @@
 /** People are told of requests on a real server (I-1, F-4, INV-D3, INV-S1): who, what, once, and without holding a run up. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decideNext, openRequests, requestAfter, rolled, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decideNext, openRequests, requestAfter, rolled, type World } from '../support/world/world.ts';
 
-let engine: TestEngine;
-let bank: RecordingServer;
 let receiver: MessageReceiver;
 let world: World;
 
@@ -15,15 +12,11 @@ let world: World;
 const SEVERAL = Array.from({ length: 20 }, (_, index) => `several-${index}`);
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
   receiver = await startMessageReceiver();
   const hook = (url: string) => ({ kind: 'webhook' as const, url, secret: MESSAGE_SECRET });
-  world = await startWorld({
-    engine,
-    config: {
+  ({ world } = await startBank(
+    {
       taskQueue: 'telling',
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       notify: {
         page: 'https://approvals.example.com/runs/{run}#{call}',
         channels: {
@@ -55,16 +48,13 @@ beforeAll(async () => {
         ],
       },
     },
-  });
+    { beside: [receiver] },
+  ));
 });
 afterEach(() => {
   receiver.answer();
 });
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([receiver.close(), bank.close()]);
-  await engine.stop();
-});
+afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 

@@ -30,6 +30,7 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
     const credentials = { kind: 'none' as const };
     world = await startWorld({
       engine,
+      beside: [bank, shop],
       config: {
         taskQueue: 'times',
         policy: {
@@ -40,11 +41,7 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
       },
     });
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-    await shop.close();
-  });
+  afterAll(async () => world.stop());
 
   async function asked(purpose: string, server = 'bank') {
     const run = await world.start([{ calls: [{ tool: `${server}/pay`, arguments: { purpose } }] }, { text: 'done' }], {

@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, recordedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 /** Temporal takes two thousand by default, and says at nine tenths that another execution should follow. */
 const MOST_UPDATES = 400;
@@ -17,13 +18,11 @@ let bank: RecordingServer;
 let world: World;
 
 beforeAll(async () => {
-  bank = await startRecordingServer();
   engine = await startEngine({ dynamicConfig: [`history.maxTotalUpdates=${MOST_UPDATES}`] });
-  world = await startWorld({ engine, config: { servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
+  ({ bank, world } = await startBank({}, { engine }));
 });
 afterAll(async () => {
   await world.stop();
-  await bank.close();
   await engine.stop();
 });
 

@@ -79,7 +79,3 @@ export function recordedFailure(over: Partial<Resolution> = {}): Resolution {
   // Sound: as in `retry`.
   return { kind: 'failed', message: 'Nothing of it is there.', ...base, ...over } as Resolution;
 }
-
-export function statusIn(run: Run): string | undefined {
-  return callOf(run, 't1.c0')?.status;
-}

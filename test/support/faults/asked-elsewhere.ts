@@ -87,7 +87,7 @@ async function worldOf({ engine, servers }: Stage, taskQueue: string, guarded: b
     bundle: guarded ? bundle : withoutGuard(bundle),
     config: pointsConfig(servers, taskQueue),
     files: { 'zone.pem': zone.pem },
-    client: { deadlineMs: 60_000, taskQueue, servers: { notes: { url: notes.url, key: zone.publicJwk } } },
+    client: { taskQueue, servers: { notes: { url: notes.url, key: zone.publicJwk } } },
   });
 }
 

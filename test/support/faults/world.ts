@@ -49,6 +49,8 @@ export interface FaultWorldOptions {
   /** A server shared with another world of the file, which stops it. Each world needs a task queue of its own. */
   readonly engine?: FaultEngine;
   readonly bundle?: WorkflowBundle;
+  /** Servers that end with the world. */
+  readonly beside?: readonly { close(): Promise<unknown> }[];
 }
 
 const SHORT_HEARTBEATS = fileURLToPath(new URL('short-heartbeats.ts', import.meta.url));
@@ -69,7 +71,8 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
   const { address, namespace } = engine.server;
   const client = await engine.connect(createDataConverter(config));
   const artifacts = createDirectoryStore(inFolder(config.artifacts.directory));
-  const countersign = new Countersign({ client, artifacts, ...options.client });
+  // A message may have to wait for the next worker.
+  const countersign = new Countersign({ client, artifacts, deadlineMs: 60_000, ...options.client });
   const runs: string[] = [];
   const workers: WorkerProcess[] = [];
   return {
@@ -103,6 +106,7 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
     stop: async () => {
       await Promise.all(workers.map((worker) => worker.kill()));
       if (options.engine === undefined) await engine.stop();
+      await Promise.all((options.beside ?? []).map((server) => server.close()));
     },
   };
 }

@@ -183,6 +183,12 @@ export async function outcomes(run: RunHandle): Promise<Readonly<Record<string, 
   return Object.fromEntries(factsOf(await run.ledger(), 'outcome').map(({ callId, outcome }) => [callId, outcome]));
 }
 
+/** Waits for the end of a run, and returns how each of its calls ended. */
+export async function outcomesAtEnd(run: RunHandle): Promise<Readonly<Record<string, string>>> {
+  await run.result();
+  return await outcomes(run);
+}
+
 /** Returns the last input of each activity that a run scheduled, from history. */
 export async function scheduledInputs(
   world: World,

@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { errorOf, quietProgram, runCommand } from '../../support/cli.ts';
+import { withCode } from '../../support/refusal.ts';
 
 const program = await quietProgram();
 const VERBS = program.commands.map((command) => command.name());
@@ -98,20 +99,17 @@ test.each([
   expect(human.err).toContain(named);
   const machine = await runCommand([...args, '--json']);
   expect(machine.exitCode).toBe(2);
-  expect(errorOf(machine)).toMatchObject({ code: 'USAGE', message: expect.stringContaining(named) });
+  expect(errorOf(machine)).toMatchObject(withCode('USAGE', named));
 });
 
 test('nobody at the address: code, exit code 6, and what to do', async () => {
   const result = await runCommand(['show', 'run-1', '--address', '127.0.0.1:1', '--deadline', '1', '--json']);
   expect(result.exitCode).toBe(6);
-  expect(errorOf(result)).toMatchObject({
-    code: 'ENGINE_UNAVAILABLE',
-    message: expect.stringContaining('127.0.0.1:1'),
-  });
+  expect(errorOf(result)).toMatchObject(withCode('ENGINE_UNAVAILABLE', '127.0.0.1:1'));
 });
 
 test('a profile that is not there is named', async () => {
   const result = await runCommand(['show', 'run-1', '--profile', 'elsewhere', '--json']);
   expect(result.exitCode).toBe(2);
-  expect(errorOf(result)).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('elsewhere') });
+  expect(errorOf(result)).toMatchObject(withCode('CONFIG_INVALID', 'elsewhere'));
 });

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertMadeHere, type WorkflowBundle, withStackTraces, workflowFile } from '../../../workers/bundle.ts';
 import { bundleWorkflows } from '../../../workers/index.ts';
 import { packageVersion } from '../../../workers/setup.ts';
+import { withCode } from '../../support/refusal.ts';
 import { sharedBundle } from '../../support/shared-bundle.ts';
 
 const MARK = /^\/\* workflow bundle of countersign (\S+), code ([0-9a-f]{12}) \*\//;
@@ -46,8 +47,7 @@ test('a module that leaves out the workflow of digests is refused: nobody would 
 
 test('a folder, or a name without its ending, is no module of workflows', async () => {
   for (const workflowsPath of [folder, join(folder, 'workflows')])
-    await expect(bundleWorkflows({ workflowsPath })).rejects.toMatchObject({
-      code: 'BUNDLE_INCOMPLETE',
-      message: expect.stringContaining(workflowsPath),
-    });
+    await expect(bundleWorkflows({ workflowsPath })).rejects.toMatchObject(
+      withCode('BUNDLE_INCOMPLETE', workflowsPath),
+    );
 });

@@ -21,6 +21,7 @@ import { READ_RESOURCE_TOOL } from '../../../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { catalogSnapshot } from '../../../support/builders/catalog.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 describe('A call meets the tool that was shown, or nothing is called (H-7, F24, INV-G4)', () => {
   const url = 'https://files.example/mcp';
@@ -141,10 +142,7 @@ describe('A call meets the tool that was shown, or nothing is called (H-7, F24, 
 
   test('a tool that is listed in a way that is not offered is refused with the reason', async () => {
     listing = async () => ({ tools: [], refused: [{ name: 'write_file', reason: 'its title is no string' }] });
-    await expect(current(liveTools())).rejects.toMatchObject({
-      code: 'TOOL_UNKNOWN',
-      message: expect.stringContaining('its title is no string'),
-    });
+    await expect(current(liveTools())).rejects.toMatchObject(withCode('TOOL_UNKNOWN', 'its title is no string'));
   });
 
   test('a server that cannot be listed is not called; the call may be sent later', async () => {

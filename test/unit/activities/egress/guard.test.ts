@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { addressOf, isNameable, RANGES } from '../../../../activities/egress/address.ts';
 import { addressObjection, type EgressRules, urlObjection } from '../../../../activities/egress/fetch.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const NOTHING: EgressRules = { allowLoopback: false, allowInsecure: true, allowPrivate: [] };
 const PRIVATE = RANGES.filter(({ kind }) => kind === 'private').map(({ cidr }) => cidr);
@@ -66,24 +67,19 @@ const written = ({ value, bits }: { value: bigint; bits: 32 | 128 }) =>
 describe('every textual form of every blocked address', () => {
   test.each(RANGES.map(({ cidr, is }) => [cidr, is]))('%s, %s: no URL and no DNS answer of it passes', (cidr) => {
     const forms = within(cidr).chain((address) => fc.tuple(fc.constant(address), written(address)));
-    fc.assert(
-      fc.property(forms, ([{ value, bits }, host]) => {
-        expect(urlObjection(`https://${host}/`, NOTHING)).toEqual(expect.any(String));
-        const answer = bits === 32 ? dotted(value) : grouped(value);
-        expect(addressObjection(answer, NOTHING, 'public.example')).toEqual(expect.any(String));
-      }),
-      { numRuns: 100 },
-    );
+    forMany({ numRuns: 100 }, forms, ([{ value, bits }, host]) => {
+      expect(urlObjection(`https://${host}/`, NOTHING)).toEqual(expect.any(String));
+      const answer = bits === 32 ? dotted(value) : grouped(value);
+      expect(addressObjection(answer, NOTHING, 'public.example')).toEqual(expect.any(String));
+    });
   });
 
   const NEVER = RANGES.filter(({ kind }) => kind === 'metadata' || kind === 'special');
   test.each(NEVER.map(({ cidr, is }) => [cidr, is]))('%s, %s: whatever a configuration says', (cidr) => {
     const forms = within(cidr).chain(written);
-    fc.assert(
-      fc.property(forms, (host) => {
-        expect(urlObjection(`https://${host}/`, EVERYTHING)).toEqual(expect.any(String));
-      }),
-    );
+    forAll(forms, (host) => {
+      expect(urlObjection(`https://${host}/`, EVERYTHING)).toEqual(expect.any(String));
+    });
   });
 });
 
@@ -105,13 +101,10 @@ describe('addresses', () => {
       fc.bigInt(0n, (1n << 32n) - 1n),
       fc.constantFrom(...RANGES).chain(({ cidr }) => near(cidr, 32)),
     );
-    fc.assert(
-      fc.property(ipv4, (value) => {
-        const address = dotted(value);
-        expect([address, addressObjection(address, NOTHING) !== undefined]).toEqual([address, isBlocked(address)]);
-      }),
-      { numRuns: 1_000 },
-    );
+    forMany({ numRuns: 1_000 }, ipv4, (value) => {
+      const address = dotted(value);
+      expect([address, addressObjection(address, NOTHING) !== undefined]).toEqual([address, isBlocked(address)]);
+    });
     const ipv6 = fc.oneof(
       fc.ipV6(),
       fc
@@ -119,12 +112,9 @@ describe('addresses', () => {
         .chain(({ cidr }) => near(cidr, 128))
         .map(grouped),
     );
-    fc.assert(
-      fc.property(ipv6, (address) => {
-        expect([address, addressObjection(address, NOTHING) !== undefined]).toEqual([address, isBlocked(address)]);
-      }),
-      { numRuns: 1_000 },
-    );
+    forMany({ numRuns: 1_000 }, ipv6, (address) => {
+      expect([address, addressObjection(address, NOTHING) !== undefined]).toEqual([address, isBlocked(address)]);
+    });
   });
 
   /** The last before a range, the first after it. */

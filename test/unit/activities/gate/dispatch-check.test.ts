@@ -36,6 +36,7 @@ import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { assembleToolset, type OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approvedDispatch } from '../../../support/builders/dispatch.ts';
 import { serverTools, toolDefinition, toolTarget } from '../../../support/builders/tool.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 // A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7).
 
@@ -110,10 +111,9 @@ describe('who calls', () => {
     ['another connector', mail, {}, { connectorId: 'connector_dropbox' }],
   ])('a call, whoever approved it, does not go by %s', (_what, listed, model, server) => {
     const by = { ...pinned, hosted: { model: 'gpt', ...listed } };
-    expect(checkTool(sent({}), by, config(server, model))).toMatchObject({
-      code: 'DISPATCH_FORBIDDEN',
-      message: expect.stringContaining('than when the run listed its tools'),
-    });
+    expect(checkTool(sent({}), by, config(server, model))).toMatchObject(
+      withCode('DISPATCH_FORBIDDEN', 'than when the run listed its tools'),
+    );
   });
 
   test('a call goes by the address and the connector by which its tools were listed', () => {

@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { type Breaker, CLOSED, ended, mustWait, passed } from '../../../../activities/limits/breaker.ts';
 import type { Health } from '../../../../activities/mcp/port.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 import { readDeployed } from '../../../support/package/deployment.ts';
 
 const RULE = { failures: 3, withinMs: 10_000, openMs: 5_000 };
@@ -170,30 +171,27 @@ describe('of one tenant alone', () => {
       isDown: fc.boolean(),
       which: fc.nat(),
     });
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-        let breaker: Breaker = CLOSED;
-        let now = 0;
-        const running: { readonly tenant: string; readonly tries: boolean }[] = [];
-        for (const { ms, tenant, what, isDown, which } of steps) {
-          now += ms;
-          const wait = mustWait(breaker, RULE, tenant, now);
-          if (what === 'begin' && wait > 0 && tenant !== 'eve')
-            expect(running.some((call) => call.tries && call.tenant !== 'eve')).toBe(true);
-          if (what === 'begin' && wait === 0) {
-            const pass = passed(breaker, tenant, now);
-            breaker = pass.breaker;
-            running.push({ tenant, tries: pass.tries });
-          }
-          const [call] = what === 'end' ? running.splice(which % Math.max(1, running.length), 1) : [];
-          if (call === undefined) continue;
-          const health = call.tenant !== 'eve' ? 'up' : isDown ? 'down' : 'neutral';
-          breaker = ended(breaker, RULE, { ...call, health }, now);
-          if (breaker.state === 'open') expect(breaker.by).toBe('eve');
+    forMany({ numRuns: 1_000 }, fc.array(step, { maxLength: 80 }), (steps) => {
+      let breaker: Breaker = CLOSED;
+      let now = 0;
+      const running: { readonly tenant: string; readonly tries: boolean }[] = [];
+      for (const { ms, tenant, what, isDown, which } of steps) {
+        now += ms;
+        const wait = mustWait(breaker, RULE, tenant, now);
+        if (what === 'begin' && wait > 0 && tenant !== 'eve')
+          expect(running.some((call) => call.tries && call.tenant !== 'eve')).toBe(true);
+        if (what === 'begin' && wait === 0) {
+          const pass = passed(breaker, tenant, now);
+          breaker = pass.breaker;
+          running.push({ tenant, tries: pass.tries });
         }
-      }),
-      { numRuns: 1_000 },
-    );
+        const [call] = what === 'end' ? running.splice(which % Math.max(1, running.length), 1) : [];
+        if (call === undefined) continue;
+        const health = call.tenant !== 'eve' ? 'up' : isDown ? 'down' : 'neutral';
+        breaker = ended(breaker, RULE, { ...call, health }, now);
+        if (breaker.state === 'open') expect(breaker.by).toBe('eve');
+      }
+    });
   });
 });
 
@@ -203,32 +201,30 @@ test('whatever happens: nothing passes while it is open, and those that try begi
     what: fc.constantFrom('begin', 'up', 'down', 'neutral'),
     which: fc.nat(),
   });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      let breaker: Breaker = CLOSED;
-      let now = 0;
-      let lastTry = 0;
-      const running: boolean[] = [];
-      for (const { ms, what, which } of steps) {
-        now += ms;
-        if (what === 'begin') {
-          const wait = mustWait(breaker, RULE, 'acme', now);
-          if (breaker.state === 'open') expect(wait > 0).toBe(now < breaker.until);
-          if (wait > 0) continue;
-          const pass = passed(breaker, 'acme', now);
-          breaker = pass.breaker;
-          if (pass.tries && running.includes(true)) expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openMs);
-          if (pass.tries) lastTry = now;
-          running.push(pass.tries);
-        } else if (running.length > 0) {
-          const [tries = false] = running.splice(which % running.length, 1);
-          breaker = ended(breaker, RULE, { tenant: 'acme', health: what, tries }, now);
-        }
-        // Half-open means that somebody tries: else it would stay so for ever.
-        if (breaker.state === 'half-open') expect(running).toContain(true);
+  forAll(fc.array(step, { maxLength: 60 }), (steps) => {
+    let breaker: Breaker = CLOSED;
+    let now = 0;
+    let lastTry = 0;
+    const running: boolean[] = [];
+    for (const { ms, what, which } of steps) {
+      now += ms;
+      if (what === 'begin') {
+        const wait = mustWait(breaker, RULE, 'acme', now);
+        if (breaker.state === 'open') expect(wait > 0).toBe(now < breaker.until);
+        if (wait > 0) continue;
+        const pass = passed(breaker, 'acme', now);
+        breaker = pass.breaker;
+        if (pass.tries && running.includes(true)) expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openMs);
+        if (pass.tries) lastTry = now;
+        running.push(pass.tries);
+      } else if (running.length > 0) {
+        const [tries = false] = running.splice(which % running.length, 1);
+        breaker = ended(breaker, RULE, { tenant: 'acme', health: what, tries }, now);
       }
-    }),
-  );
+      // Half-open means that somebody tries: else it would stay so for ever.
+      if (breaker.state === 'half-open') expect(running).toContain(true);
+    }
+  });
 });
 
 test('its alert fires for a server that never answers: one call or another tries most of the time', () => {

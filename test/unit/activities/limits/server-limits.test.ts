@@ -17,6 +17,7 @@ import { ServerLimits as Limits, ServerLimits as Schema } from '../../../../cont
 import type { DispatchInput, DispatchResult } from '../../../../contracts/wire/tools.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
 import { RUN } from '../../../support/activities/tool-activities.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const URL = 'https://files.example/mcp';
 
@@ -80,27 +81,25 @@ describe('how many at once', () => {
   });
 
   test('whatever happens: never more than so many, and none is turned away from a free place', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 4 }),
-        fc.array(fc.record({ begins: fc.boolean(), which: fc.nat(), ms: fc.nat(3_000) }), { maxLength: 80 }),
-        (concurrency, steps) => {
-          const { clock, enter } = limited({ concurrency });
-          const inside: Entered[] = [];
-          for (const [index, { begins, which, ms }] of steps.entries()) {
-            clock.now += ms;
-            if (!begins) {
-              inside.splice(inside.length === 0 ? 0 : which % inside.length, 1)[0]?.leave('up');
-              continue;
-            }
-            const place = enter(`${index}`);
-            expect(place.kind === 'entered').toBe(inside.length < concurrency);
-            if (place.kind === 'entered') inside.push(place);
-            else expect(place.retryAfterMs).toBeGreaterThan(0);
-            expect(inside.length).toBeLessThanOrEqual(concurrency);
+    forAll(
+      fc.integer({ min: 1, max: 4 }),
+      fc.array(fc.record({ begins: fc.boolean(), which: fc.nat(), ms: fc.nat(3_000) }), { maxLength: 80 }),
+      (concurrency, steps) => {
+        const { clock, enter } = limited({ concurrency });
+        const inside: Entered[] = [];
+        for (const [index, { begins, which, ms }] of steps.entries()) {
+          clock.now += ms;
+          if (!begins) {
+            inside.splice(inside.length === 0 ? 0 : which % inside.length, 1)[0]?.leave('up');
+            continue;
           }
-        },
-      ),
+          const place = enter(`${index}`);
+          expect(place.kind === 'entered').toBe(inside.length < concurrency);
+          if (place.kind === 'entered') inside.push(place);
+          else expect(place.retryAfterMs).toBeGreaterThan(0);
+          expect(inside.length).toBeLessThanOrEqual(concurrency);
+        }
+      },
     );
   });
 });
@@ -257,33 +256,31 @@ test('times of the future, of a clock that was set back, do not count', () => {
 });
 
 test('whoever comes whenever: never more than so many in any window', () => {
-  fc.assert(
-    fc.property(
-      fc.double({ min: 0.2, max: 20, noNaN: true }),
-      fc.array(fc.nat(700), { minLength: 1, maxLength: 100 }),
-      (perSecond, gaps) => {
-        const rate = rateOf(perSecond);
-        let begun: readonly number[] = [];
-        const all: number[] = [];
-        let now = 0;
-        for (const gap of gaps) {
-          now += gap;
-          const wait = untilNext(rate, begun, now);
-          // Told to wait, and that is how long it takes, to the millisecond.
-          if (wait > 0) {
-            expect(untilNext(rate, begun, now + wait - 1)).toBe(1);
-            expect(untilNext(rate, begun, now + wait)).toBe(0);
-            continue;
-          }
-          begun = [...within(rate, begun, now), now];
-          all.push(now);
+  forAll(
+    fc.double({ min: 0.2, max: 20, noNaN: true }),
+    fc.array(fc.nat(700), { minLength: 1, maxLength: 100 }),
+    (perSecond, gaps) => {
+      const rate = rateOf(perSecond);
+      let begun: readonly number[] = [];
+      const all: number[] = [];
+      let now = 0;
+      for (const gap of gaps) {
+        now += gap;
+        const wait = untilNext(rate, begun, now);
+        // Told to wait, and that is how long it takes, to the millisecond.
+        if (wait > 0) {
+          expect(untilNext(rate, begun, now + wait - 1)).toBe(1);
+          expect(untilNext(rate, begun, now + wait)).toBe(0);
+          continue;
         }
-        for (const from of all)
-          expect(all.filter((at) => at >= from && at < from + rate.windowMs).length).toBeLessThanOrEqual(rate.most);
-        // And on the whole no more than what was configured, but for the first window.
-        expect(all.length).toBeLessThanOrEqual(rate.most + Math.ceil((now / 1_000) * perSecond));
-      },
-    ),
+        begun = [...within(rate, begun, now), now];
+        all.push(now);
+      }
+      for (const from of all)
+        expect(all.filter((at) => at >= from && at < from + rate.windowMs).length).toBeLessThanOrEqual(rate.most);
+      // And on the whole no more than what was configured, but for the first window.
+      expect(all.length).toBeLessThanOrEqual(rate.most + Math.ceil((now / 1_000) * perSecond));
+    },
   );
 });
 

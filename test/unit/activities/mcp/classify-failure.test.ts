@@ -14,6 +14,7 @@ import {
 } from '../../../../activities/mcp/classify-failure.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const names: Names = { server: 'files', tool: 'write_file', quote: (text) => text };
 
@@ -108,11 +109,9 @@ describe('a call that failed', () => {
   );
 
   test('no HTTP status of 5xx counts as refused, but 503 with Retry-After', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 500, max: 599 }), (status) => {
-        expect(endingOfFailure(failed(http(status)), names).kind).toBe('unknown');
-      }),
-    );
+    forAll(fc.integer({ min: 500, max: 599 }), (status) => {
+      expect(endingOfFailure(failed(http(status)), names).kind).toBe('unknown');
+    });
     expect(endingOfFailure(failed(http(503), { exchange: { retryAfterMs: 1 } }), names)).toMatchObject({
       kind: 'refused',
       code: 'TOOL_UNAVAILABLE',
@@ -121,15 +120,13 @@ describe('a call that failed', () => {
   });
 
   test('anything at all that is thrown ends in a kind, and never in executed', () => {
-    fc.assert(
-      fc.property(
-        fc.anything(),
-        fc.constantFrom('deadline' as const, 'cancelled' as const, 'lost' as const, undefined),
-        (error, stopped) => {
-          expect(endingOfFailure(failed(error, { stopped }), names).kind).toBe('unknown');
-          expect(endingOfConnect(error, {}, undefined, names).kind).toBe('not-sent');
-        },
-      ),
+    forAll(
+      fc.anything(),
+      fc.constantFrom('deadline' as const, 'cancelled' as const, 'lost' as const, undefined),
+      (error, stopped) => {
+        expect(endingOfFailure(failed(error, { stopped }), names).kind).toBe('unknown');
+        expect(endingOfConnect(error, {}, undefined, names).kind).toBe('not-sent');
+      },
     );
   });
 
@@ -158,11 +155,9 @@ describe('an answer that is a JSON-RPC error', () => {
   );
 
   test('every other code is unknown', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: -32_599, max: 40_000 }), (code) => {
-        expect(endingOfError({ kind: 'error', code, message: 'no' }, names).kind).toBe('unknown');
-      }),
-    );
+    forAll(fc.integer({ min: -32_599, max: 40_000 }), (code) => {
+      expect(endingOfError({ kind: 'error', code, message: 'no' }, names).kind).toBe('unknown');
+    });
   });
 
   test.each([

@@ -10,6 +10,7 @@ import type { ResultPart, ToolResult } from '../../../../contracts/schemas/call.
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
+import { forAll } from '../../../support/for-all.ts';
 import { turnsDuring } from '../../../support/other-work.ts';
 
 // How much of a tool's result is kept, whatever the server sends.
@@ -136,37 +137,29 @@ const part: fc.Arbitrary<ResultPart> = fc.oneof(
 );
 
 test('a preview never takes more bytes than it may, and stays well-formed', () => {
-  fc.assert(
-    fc.property(
-      fc.array(part, { maxLength: 20 }),
-      fc.integer({ min: 256, max: 8_192 }),
-      fc.boolean(),
-      fc.boolean(),
-      (content, maxBytes, stored, shared) => {
-        const whole = { content, bytes: 10_000_000, ...(stored ? { full } : {}), ...(shared ? { sharedBy: 64 } : {}) };
-        const preview = previewOf(whole, maxBytes);
-        const json = JSON.stringify(preview);
-        expect(Buffer.byteLength(json)).toBeLessThanOrEqual(maxBytes);
-        // JSON escapes a lone surrogate, so that one that a cut left would show.
-        expect(json).not.toMatch(/\\ud[89a-f]/i);
-      },
-    ),
+  forAll(
+    fc.array(part, { maxLength: 20 }),
+    fc.integer({ min: 256, max: 8_192 }),
+    fc.boolean(),
+    fc.boolean(),
+    (content, maxBytes, stored, shared) => {
+      const whole = { content, bytes: 10_000_000, ...(stored ? { full } : {}), ...(shared ? { sharedBy: 64 } : {}) };
+      const preview = previewOf(whole, maxBytes);
+      const json = JSON.stringify(preview);
+      expect(Buffer.byteLength(json)).toBeLessThanOrEqual(maxBytes);
+      // JSON escapes a lone surrogate, so that one that a cut left would show.
+      expect(json).not.toMatch(/\\ud[89a-f]/i);
+    },
   );
 });
 
 test('the shown parts are the first parts, in order; at most the last one is cut', () => {
-  fc.assert(
-    fc.property(
-      fc.array(part, { minLength: 1, maxLength: 20 }),
-      fc.integer({ min: 256, max: 8_192 }),
-      (content, maxBytes) => {
-        const shown = previewOf({ content, bytes: 10_000_000, full }, maxBytes).slice(0, -1);
-        const whole = shown.slice(0, -1);
-        expect(whole).toEqual(content.slice(0, whole.length));
-        expect(shown.length).toBeLessThanOrEqual(content.length);
-      },
-    ),
-  );
+  forAll(fc.array(part, { minLength: 1, maxLength: 20 }), fc.integer({ min: 256, max: 8_192 }), (content, maxBytes) => {
+    const shown = previewOf({ content, bytes: 10_000_000, full }, maxBytes).slice(0, -1);
+    const whole = shown.slice(0, -1);
+    expect(whole).toEqual(content.slice(0, whole.length));
+    expect(shown.length).toBeLessThanOrEqual(content.length);
+  });
 });
 
 test('an emoji is shown whole or not at all', () => {

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { createScrubber, createSecretSearch, MASK } from '../../../../activities/scrubbing/scrubber.ts';
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
 import { encodedTwice, ENCODINGS } from '../../../support/canary/scan.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const anyText = fc.string({ maxLength: 200 });
 
@@ -12,11 +13,9 @@ const anySecret = fc.string({ minLength: 8, maxLength: 60, unit: 'grapheme-ascii
 
 describe('the scrubber', () => {
   test('leaves text without secrets as it is', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-        expect(createScrubber(['a-secret-that-is-nowhere']).text(text)).toBe(text);
-      }),
-    );
+    forAll(fc.string({ unit: 'grapheme' }), (text) => {
+      expect(createScrubber(['a-secret-that-is-nowhere']).text(text)).toBe(text);
+    });
   });
 
   test('looks at what is as long as the shortest form, and what is shorter is well-formed all the same', () => {
@@ -34,65 +33,52 @@ describe('the scrubber', () => {
       Buffer.from(value).toString('base64'),
       Buffer.from(value).toString('base64url'),
     ];
-    fc.assert(
-      fc.property(anySecret, anyText, anyText, (value, before, after) => {
-        const scrub = createScrubber([value]);
-        for (const form of forms(value)) expect(scrub.text(`${before} ${form} ${after}`)).not.toContain(form);
-      }),
-    );
+    forAll(anySecret, anyText, anyText, (value, before, after) => {
+      const scrub = createScrubber([value]);
+      for (const form of forms(value)) expect(scrub.text(`${before} ${form} ${after}`)).not.toContain(form);
+    });
   });
 
   test('finds a secret in hexadecimal, in either case, inside longer text and bytes', () => {
-    fc.assert(
-      fc.property(anySecret, anyText, anyText, (value, before, after) => {
-        const scrub = createScrubber([value]);
-        const hex = Buffer.from(value).toString('hex');
-        for (const form of [hex, hex.toUpperCase()]) {
-          const around = `${Buffer.from(before).toString('hex')}${form}${Buffer.from(after).toString('hex')}`;
-          expect(scrub.text(around)).not.toContain(form);
-          expect(Buffer.from(scrub.bytes(Buffer.from(around))).includes(form)).toBe(false);
-        }
-      }),
-    );
+    forAll(anySecret, anyText, anyText, (value, before, after) => {
+      const scrub = createScrubber([value]);
+      const hex = Buffer.from(value).toString('hex');
+      for (const form of [hex, hex.toUpperCase()]) {
+        const around = `${Buffer.from(before).toString('hex')}${form}${Buffer.from(after).toString('hex')}`;
+        expect(scrub.text(around)).not.toContain(form);
+        expect(Buffer.from(scrub.bytes(Buffer.from(around))).includes(form)).toBe(false);
+      }
+    });
   });
 
   test('finds each of these inside a URL, where they are encoded once more', () => {
-    fc.assert(
-      fc.property(anySecret, (value) => {
-        const forms = [
-          value,
-          JSON.stringify({ value }),
-          encodeURIComponent(value),
-          Buffer.from(value).toString('base64'),
-        ];
-        for (const form of forms) {
-          const clean = createScrubber([value]).text(`https://x.test/?back=${encodeURIComponent(form)}`);
-          expect(clean).toContain(MASK);
-          expect(decodeURIComponent(clean)).not.toContain(form);
-        }
-      }),
-    );
+    forAll(anySecret, (value) => {
+      const forms = [
+        value,
+        JSON.stringify({ value }),
+        encodeURIComponent(value),
+        Buffer.from(value).toString('base64'),
+      ];
+      for (const form of forms) {
+        const clean = createScrubber([value]).text(`https://x.test/?back=${encodeURIComponent(form)}`);
+        expect(clean).toContain(MASK);
+        expect(decodeURIComponent(clean)).not.toContain(form);
+      }
+    });
   });
 
   test('finds a secret inside longer base64, whatever stands before and after it', () => {
-    fc.assert(
-      fc.property(
-        anySecret,
-        fc.uint8Array({ maxLength: 40 }),
-        fc.uint8Array({ maxLength: 40 }),
-        (value, before, after) => {
-          const encoded = Buffer.concat([before, Buffer.from(value), after]).toString('base64');
-          const clean = createScrubber([value]).text(encoded);
-          expect(clean).toContain(MASK);
-          // No stretch that is left decodes to the secret, at any alignment.
-          for (const word of clean.split(MASK)) {
-            for (const start of [0, 1, 2, 3]) {
-              expect(Buffer.from(word.slice(start), 'base64').includes(value)).toBe(false);
-            }
-          }
-        },
-      ),
-    );
+    forAll(anySecret, fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ maxLength: 40 }), (value, before, after) => {
+      const encoded = Buffer.concat([before, Buffer.from(value), after]).toString('base64');
+      const clean = createScrubber([value]).text(encoded);
+      expect(clean).toContain(MASK);
+      // No stretch that is left decodes to the secret, at any alignment.
+      for (const word of clean.split(MASK)) {
+        for (const start of [0, 1, 2, 3]) {
+          expect(Buffer.from(word.slice(start), 'base64').includes(value)).toBe(false);
+        }
+      }
+    });
   });
 
   test('takes the credential for the secret where a scheme was given with it', () => {
@@ -155,16 +141,14 @@ const PADDING = 60;
 
 describe('a secret that is written in another way', () => {
   test.each(Object.entries(ENCODINGS))('is found: %s', (_, encode) => {
-    fc.assert(
-      fc.property(token, anyText, anyText, (secret, before, after) => {
-        const form = encode(secret);
-        const clean = createScrubber([secret]).text(`${before} ${form} ${after}`);
-        expect(clean).toContain(MASK);
-        expect(clean.replaceAll(MASK, '').length).toBeLessThan(
-          before.length + after.length + encode('').length + LEFT_OVER,
-        );
-      }),
-    );
+    forAll(token, anyText, anyText, (secret, before, after) => {
+      const form = encode(secret);
+      const clean = createScrubber([secret]).text(`${before} ${form} ${after}`);
+      expect(clean).toContain(MASK);
+      expect(clean.replaceAll(MASK, '').length).toBeLessThan(
+        before.length + after.length + encode('').length + LEFT_OVER,
+      );
+    });
   });
 
   test('is found in quoted-printable, save where letters are escaped among others (SECURITY.md)', () => {
@@ -182,8 +166,14 @@ describe('a secret that is written in another way', () => {
   });
 
   test('is found in one encoding inside another', () => {
-    fc.assert(
-      fc.property(token, encoding, encoding, anyText, anyText, (secret, [, inner], [, outer], before, after) => {
+    forMany(
+      { numRuns: 1_000 },
+      token,
+      encoding,
+      encoding,
+      anyText,
+      anyText,
+      (secret, [, inner], [, outer], before, after) => {
         const form = outer(inner(secret));
         const clean = createScrubber([secret]).text(`${before} ${form} ${after}`);
         expect(clean).toContain(MASK);
@@ -191,8 +181,7 @@ describe('a secret that is written in another way', () => {
         expect(clean.replaceAll(MASK, '').length).toBeLessThan(
           before.length + after.length + outer(inner('')).length + LEFT_OVER + PADDING,
         );
-      }),
-      { numRuns: 1_000 },
+      },
     );
   });
 
@@ -215,16 +204,13 @@ describe('a secret that is written in another way', () => {
   });
 
   test('is overwritten in bytes, whose number stays', () => {
-    fc.assert(
-      fc.property(token, encoding, fc.uint8Array({ maxLength: 50 }), (secret, [, encode], before) => {
-        const bytes = Buffer.concat([before, Buffer.from(` ${encode(secret)} `)]);
-        const clean = Buffer.from(createScrubber([secret]).bytes(bytes));
-        expect(clean.length).toBe(bytes.length);
-        expect(clean.includes(secret)).toBe(false);
-        expect(clean.equals(bytes)).toBe(false);
-      }),
-      { numRuns: 500 },
-    );
+    forMany({ numRuns: 500 }, token, encoding, fc.uint8Array({ maxLength: 50 }), (secret, [, encode], before) => {
+      const bytes = Buffer.concat([before, Buffer.from(` ${encode(secret)} `)]);
+      const clean = Buffer.from(createScrubber([secret]).bytes(bytes));
+      expect(clean.length).toBe(bytes.length);
+      expect(clean.includes(secret)).toBe(false);
+      expect(clean.equals(bytes)).toBe(false);
+    });
   });
 
   test('stands among characters of several bytes, and they are all kept', () => {
@@ -237,13 +223,10 @@ describe('a secret that is written in another way', () => {
 
   test('control: what belongs to no secret stays, in all these forms', () => {
     const scrub = createScrubber(['Zq81kd0Px77Lm2Rv91aa']);
-    fc.assert(
-      fc.property(token, encoding, encoding, (other, [, inner], [, outer]) => {
-        const form = outer(inner(other));
-        expect(scrub.text(form)).toBe(form);
-      }),
-      { numRuns: 500 },
-    );
+    forMany({ numRuns: 500 }, token, encoding, encoding, (other, [, inner], [, outer]) => {
+      const form = outer(inner(other));
+      expect(scrub.text(form)).toBe(form);
+    });
   });
 });
 
@@ -307,12 +290,10 @@ describe('what is no secret', () => {
 
   test('stays whatever it is, if no letters and digits of it are those of a secret', () => {
     const scrub = createScrubber(['Zq81kd0Px77Lm2Rv91aa', 'Bearer eyJh.bGci.T-_iJ', 'correct horse battery staple']);
-    fc.assert(
-      fc.property(fc.json(), (json) => {
-        const value: unknown = JSON.parse(json);
-        expect(JSON.stringify(scrub.value(value))).toBe(JSON.stringify(value));
-      }),
-    );
+    forAll(fc.json(), (json) => {
+      const value: unknown = JSON.parse(json);
+      expect(JSON.stringify(scrub.value(value))).toBe(JSON.stringify(value));
+    });
   });
 });
 

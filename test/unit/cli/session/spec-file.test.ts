@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { readInput, readSpec } from '../../../../cli/session/files.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 const { folder } = useConfigFolders();
 const SPEC = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };
@@ -20,10 +21,9 @@ test('- is standard input', async () => {
 });
 
 test('a file that is not there is a usage error', async () => {
-  await expect(readSpec('nope.yaml', { directory: await folder(), input: async () => '' })).rejects.toMatchObject({
-    code: 'USAGE',
-    message: expect.stringContaining('nope.yaml'),
-  });
+  await expect(readSpec('nope.yaml', { directory: await folder(), input: async () => '' })).rejects.toMatchObject(
+    withCode('USAGE', 'nope.yaml'),
+  );
 });
 
 test.each([

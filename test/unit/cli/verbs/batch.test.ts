@@ -15,6 +15,7 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
+import { withCode } from '../../../support/refusal.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 const HOSTILE = '\u001b[2J\u202eevil';
@@ -54,10 +55,9 @@ describe('what would be sent', () => {
     expect(text).toContain('wait for others: t1.c2');
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
     const together = plan.digest.slice(0, 32);
-    expect(notConfirmed('run-1', plan, as)).toMatchObject({
-      code: 'USAGE',
-      message: expect.stringContaining(`these 2 calls, add --yes --digest ${together}.`),
-    });
+    expect(notConfirmed('run-1', plan, as)).toMatchObject(
+      withCode('USAGE', `these 2 calls, add --yes --digest ${together}.`),
+    );
     expect(text).toContain(`digest of these together: ${plan.digest}`);
     // An approval needs both; what was named must be what waits now.
     expect(notConfirmed('run-1', plan, { ...as, yes: true })).toMatchObject({ code: 'USAGE' });

@@ -7,6 +7,7 @@ import { defined } from '../../../../contracts/defined.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 const asking = toolSetting({ requiresApproval: true });
 const known = catalogEntry({ name: 'read_file', setting: asking });
@@ -201,10 +202,9 @@ describe('what is not sent', () => {
     ['a hash that no named tool has', { tools: ['read_file'], hashes: ['0123456789'], ...allow }],
     ['the same, to ask', { tools: ['read_file'], hashes: ['0123456789'], ...ask }],
   ])('%s', async (_what, wanted) => {
-    await expect(change(wanted)).rejects.toMatchObject({
-      code: 'DEFINITION_CHANGED',
-      message: expect.stringContaining('countersign catalog diff files --tenant acme'),
-    });
+    await expect(change(wanted)).rejects.toMatchObject(
+      withCode('DEFINITION_CHANGED', 'countersign catalog diff files --tenant acme'),
+    );
   });
 
   test.each([

@@ -25,6 +25,7 @@ import { importPlan, wantedTool } from '../../../../domain/catalog/file.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { catalogEntry, catalogOf, definition, toolSetting } from '../../../support/builders/catalog.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** Clears the screen, colours in C1, returns the carriage, reverses the text, hides in zero width. */
 const HOSTILE = '\u001b[2J\u009b31m\rgood\u202eevil\u200b\u0007';
@@ -269,14 +270,12 @@ test('an answer keeps its lines and tabs, and nothing else that moves the cursor
 });
 
 test('what --json prints is inert, one line, and the very same value', () => {
-  fc.assert(
-    fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
-      const text = safeJson(value);
-      expect(text).not.toMatch(ACTIVE);
-      expect(text).not.toContain('\n');
-      expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
-    }),
-  );
+  forAll(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+    const text = safeJson(value);
+    expect(text).not.toMatch(ACTIVE);
+    expect(text).not.toContain('\n');
+    expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+  });
   expect(safeJson({ [HOSTILE]: HOSTILE })).not.toMatch(ACTIVE);
   expect(safeJson('né 漢 😀')).toBe('"né 漢 😀"');
 });
@@ -320,30 +319,24 @@ test('keys and amounts stand in the order of the data, whatever script a value i
     '…',
   );
   const text = fc.array(script, { maxLength: 4 }).map((parts) => parts.join(' '));
-  fc.assert(
-    fc.property(
-      fc.dictionary(text, fc.oneof(text, fc.integer()), { noNullPrototype: true }),
-      fc.boolean(),
-      (args, full) => {
-        const request = { ...approvalRequest(args), description: 'שלום 100', tool: 'ש', reopenedBecause: '١٢' };
-        for (const shown of [requestText(request, { full, now: NOW }, plain), safeJson(request)]) {
-          expect(shown).not.toMatch(ACTIVE);
-          expect(shown).not.toMatch(MOVING);
-        }
-        // Without moving characters a line reads as it is written, so the place of a text says where it stands.
-        const out = requestText(request, { full, now: NOW }, plain);
-        const places = Object.entries(args)
-          .toSorted(([one], [other]) => (one < other ? -1 : 1))
-          .map(([key, value]) => `${spaced(JSON.stringify(key))}:${spaced(JSON.stringify(value))}`);
-        let from = out.indexOf('{');
-        for (const member of places) {
-          const at = out.indexOf(member, from);
-          expect(at).toBeGreaterThan(from);
-          from = at + member.length - 1;
-        }
-      },
-    ),
-  );
+  forAll(fc.dictionary(text, fc.oneof(text, fc.integer()), { noNullPrototype: true }), fc.boolean(), (args, full) => {
+    const request = { ...approvalRequest(args), description: 'שלום 100', tool: 'ש', reopenedBecause: '١٢' };
+    for (const shown of [requestText(request, { full, now: NOW }, plain), safeJson(request)]) {
+      expect(shown).not.toMatch(ACTIVE);
+      expect(shown).not.toMatch(MOVING);
+    }
+    // Without moving characters a line reads as it is written, so the place of a text says where it stands.
+    const out = requestText(request, { full, now: NOW }, plain);
+    const places = Object.entries(args)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([key, value]) => `${spaced(JSON.stringify(key))}:${spaced(JSON.stringify(value))}`);
+    let from = out.indexOf('{');
+    for (const member of places) {
+      const at = out.indexOf(member, from);
+      expect(at).toBeGreaterThan(from);
+      from = at + member.length - 1;
+    }
+  });
 });
 
 test('a request shows who may decide, until when, by which rule, under which digest', () => {

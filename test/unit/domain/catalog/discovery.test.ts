@@ -1,5 +1,4 @@
 /** What a refresh changes: all that the server says, and nothing that operators say (S3.1, S3.2). */
-import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
@@ -19,6 +18,7 @@ import {
   toolSetting,
   withPolicies,
 } from '../../../support/builders/catalog.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** So many entries a catalog has room for; listings have at most half as many tools. */
 const MOST_ENTRIES = 1_500;
@@ -133,29 +133,25 @@ describe('a refresh', () => {
   });
 
   test('takes effect as a whole: available is what it listed, and nothing else', () => {
-    fc.assert(
-      fc.property(listed, listed, (first, second) => {
-        const { entries } = refreshed(refreshed(catalogOf(), 1, first), 2, second);
-        const available = entries.filter(({ status }) => status === 'available');
-        expect(new Map(available.map(({ name, definition: { hash } }) => [name, hash]))).toEqual(
-          new Map(Object.entries(second).map(([name, word]) => [name, definition(word)])),
-        );
-        expect(available).toHaveLength(Object.keys(second).length);
-        expect(entries.map(({ name }) => name)).toEqual(
-          [...new Set([...Object.keys(first), ...Object.keys(second)])].toSorted(),
-        );
-      }),
-    );
+    forAll(listed, listed, (first, second) => {
+      const { entries } = refreshed(refreshed(catalogOf(), 1, first), 2, second);
+      const available = entries.filter(({ status }) => status === 'available');
+      expect(new Map(available.map(({ name, definition: { hash } }) => [name, hash]))).toEqual(
+        new Map(Object.entries(second).map(([name, word]) => [name, definition(word)])),
+      );
+      expect(available).toHaveLength(Object.keys(second).length);
+      expect(entries.map(({ name }) => name)).toEqual(
+        [...new Set([...Object.keys(first), ...Object.keys(second)])].toSorted(),
+      );
+    });
   });
 
   test('twice the same is the same: a refresh that finds nothing new adds nothing', () => {
-    fc.assert(
-      fc.property(listed, (tools) => {
-        const once = refreshed(catalogOf(), 1, tools);
-        const { facts } = discovered(once, foundTools(2, tools), at(2));
-        expect(facts).toEqual([expect.objectContaining({ added: [], missing: [], returned: [], changed: [] })]);
-      }),
-    );
+    forAll(listed, (tools) => {
+      const once = refreshed(catalogOf(), 1, tools);
+      const { facts } = discovered(once, foundTools(2, tools), at(2));
+      expect(facts).toEqual([expect.objectContaining({ added: [], missing: [], returned: [], changed: [] })]);
+    });
   });
 });
 
@@ -249,13 +245,11 @@ describe('how definitions differ', () => {
   });
 
   test('there is no difference exactly where the definitions are the same', () => {
-    fc.assert(
-      fc.property(jsonObject, jsonObject, (one, other) => {
-        const [before, after] = [one, other].map((inputSchema) => ({ name: 'pay', inputSchema }));
-        if (before === undefined || after === undefined) throw new Error('two were made');
-        expect(definitionDiff(before, after).length === 0).toBe(canonicalJson(one) === canonicalJson(other));
-        expect(definitionDiff(before, before)).toEqual([]);
-      }),
-    );
+    forAll(jsonObject, jsonObject, (one, other) => {
+      const [before, after] = [one, other].map((inputSchema) => ({ name: 'pay', inputSchema }));
+      if (before === undefined || after === undefined) throw new Error('two were made');
+      expect(definitionDiff(before, after).length === 0).toBe(canonicalJson(one) === canonicalJson(other));
+      expect(definitionDiff(before, before)).toEqual([]);
+    });
   });
 });

@@ -21,6 +21,7 @@ import {
   taken,
   toolSetting,
 } from '../../../support/builders/catalog.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const ops = { ids: [], groups: ['ops'] };
 const drifted = { definition: { hash: definition('second'), refresh: 2 } };
@@ -44,14 +45,12 @@ const anyWanted: fc.Arbitrary<ReadonlyMap<string, WantedTool>> = fc
   .map((list) => new Map(list));
 
 test('the same settings give the same file, in whatever order the catalog has them', () => {
-  fc.assert(
-    fc.property(catalogEntries, (entries) => {
-      const file = catalogFile(catalogSnapshot(entries));
-      expect(JSON.stringify(catalogFile(catalogSnapshot(entries.toReversed())))).toBe(JSON.stringify(file));
-      expect(file).toMatchObject({ tenant: 'acme', server: 'files', version: 3 });
-      expect(Object.keys(file.tools)).toHaveLength(entries.length);
-    }),
-  );
+  forAll(catalogEntries, (entries) => {
+    const file = catalogFile(catalogSnapshot(entries));
+    expect(JSON.stringify(catalogFile(catalogSnapshot(entries.toReversed())))).toBe(JSON.stringify(file));
+    expect(file).toMatchObject({ tenant: 'acme', server: 'files', version: 3 });
+    expect(Object.keys(file.tools)).toHaveLength(entries.length);
+  });
 });
 
 test('a catalog that is connected says how in its file, another one does not', () => {
@@ -61,38 +60,31 @@ test('a catalog that is connected says how in its file, another one does not', (
 });
 
 test('what was written out and is brought back changes nothing, whatever the server has changed since', () => {
-  fc.assert(
-    fc.property(catalogEntries, (entries) => {
-      expect(importPlan(entries, fileOf(entries))).toMatchObject({ tools: [], refused: [], unknown: [], unnamed: [] });
-    }),
-  );
+  forAll(catalogEntries, (entries) => {
+    expect(importPlan(entries, fileOf(entries))).toMatchObject({ tools: [], refused: [], unknown: [], unnamed: [] });
+  });
 });
 
 test('what a plan says is what the catalog takes, and then nothing is left to do', () => {
-  fc.assert(
-    fc.property(catalogEntries, anyWanted, (entries, wanted) => {
-      const plan = importPlan(entries, wanted);
-      const catalog = catalogOf(entries);
-      const changes = plan.tools.map(({ change }) => change);
-      const { catalog: after } = policiesSet(catalog, taken(planned(catalog, changes)), ann);
-      for (const { change, after: setting } of plan.tools)
-        expect(entryOf(after, change.tool)?.setting).toEqual(setting);
-      expect(importPlan(after.entries, wanted)).toEqual({ ...plan, tools: [] });
-    }),
-  );
+  forAll(catalogEntries, anyWanted, (entries, wanted) => {
+    const plan = importPlan(entries, wanted);
+    const catalog = catalogOf(entries);
+    const changes = plan.tools.map(({ change }) => change);
+    const { catalog: after } = policiesSet(catalog, taken(planned(catalog, changes)), ann);
+    for (const { change, after: setting } of plan.tools) expect(entryOf(after, change.tool)?.setting).toEqual(setting);
+    expect(importPlan(after.entries, wanted)).toEqual({ ...plan, tools: [] });
+  });
 });
 
 test('nothing is loosened for another definition than the file was written for (H-7)', () => {
-  fc.assert(
-    fc.property(catalogEntries, anyWanted, (entries, wanted) => {
-      const { tools } = importPlan(entries, wanted);
-      for (const { change, before, after } of tools) {
-        const hash = entryOf({ entries }, change.tool)?.definition.hash;
-        if (directionsOf(before, after).has('loosens')) expect(change.acknowledge).toBe(hash);
-        if (change.acknowledge !== undefined) expect(wanted.get(change.tool)?.definition).toBe(hash);
-      }
-    }),
-  );
+  forAll(catalogEntries, anyWanted, (entries, wanted) => {
+    const { tools } = importPlan(entries, wanted);
+    for (const { change, before, after } of tools) {
+      const hash = entryOf({ entries }, change.tool)?.definition.hash;
+      if (directionsOf(before, after).has('loosens')) expect(change.acknowledge).toBe(hash);
+      if (change.acknowledge !== undefined) expect(wanted.get(change.tool)?.definition).toBe(hash);
+    }
+  });
 });
 
 describe('of one tool', () => {

@@ -1,11 +1,11 @@
 /** What the catalog says of one tool, and whether it is offered (S3.3, INV-G4, H-7). */
-import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
 import { catalogSays, type CatalogView, isOffered } from '../../../../domain/catalog/layer.ts';
 import type { CatalogSay } from '../../../../domain/policy/judge.ts';
 import { catalogTool, catalogView, ODD_NAMES, word } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const KNOWN = definition('first');
 const ops = { ids: [], groups: ['ops'] };
@@ -88,11 +88,8 @@ describe('what is offered', () => {
   });
 
   test('S3.3: what is not offered is refused where it is called all the same', () => {
-    fc.assert(
-      fc.property(catalogView, catalogTool, word, (catalog, tool, seen) => {
-        if (!isOffered(catalog, tool)) expect(catalogSays(catalog, tool, definition(seen)).kind).toBe('deny');
-      }),
-      { numRuns: 500 },
-    );
+    forMany({ numRuns: 500 }, catalogView, catalogTool, word, (catalog, tool, seen) => {
+      if (!isOffered(catalog, tool)) expect(catalogSays(catalog, tool, definition(seen)).kind).toBe('deny');
+    });
   });
 });

@@ -7,6 +7,7 @@ import { changedSetting, planned, policiesSet } from '../../../../domain/catalog
 import { type Catalog, connected, entryOf } from '../../../../domain/catalog/state.ts';
 import { listed, ruleChange } from '../../../support/builders/catalog-arbitraries.ts';
 import { ann, at, catalogOf, connection, foundTools, listing } from '../../../support/builders/catalog.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 type Step =
   | { readonly kind: 'refresh'; readonly tools: Readonly<Record<string, string>> }
@@ -69,56 +70,47 @@ describe('S3.2: in any order of refreshes and changes of policy', () => {
   };
 
   test('a refresh changes no setting and no acknowledgement, and a change of policy nothing that the server said', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        inOrder(steps, (was, is, each) => {
-          if (each.kind === 'refresh' || each.kind === 'fail')
-            for (const entry of was.entries)
-              expect(statedOf(entryOf(is, entry.name) ?? entry)).toEqual(statedOf(entry));
-          else if (each.kind === 'policy') expect(is.entries.map(discoveredOf)).toEqual(was.entries.map(discoveredOf));
-          // Another server: nothing is known of its tools until it has listed them.
-          else expect(is.entries.every(({ status }) => status === 'missing')).toBe(true);
-        });
-      }),
-    );
+    forAll(fc.array(step, { maxLength: 12 }), (steps) => {
+      inOrder(steps, (was, is, each) => {
+        if (each.kind === 'refresh' || each.kind === 'fail')
+          for (const entry of was.entries) expect(statedOf(entryOf(is, entry.name) ?? entry)).toEqual(statedOf(entry));
+        else if (each.kind === 'policy') expect(is.entries.map(discoveredOf)).toEqual(was.entries.map(discoveredOf));
+        // Another server: nothing is known of its tools until it has listed them.
+        else expect(is.entries.every(({ status }) => status === 'missing')).toBe(true);
+      });
+    });
   });
 
   test('no tool is lost, and each has what was last said of it', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        const known = new Map<string, CatalogEntry['setting']>();
-        const last = inOrder(steps, (was, _is, each) => {
-          if (each.kind === 'refresh')
-            for (const name of Object.keys(each.tools)) known.set(name, known.get(name) ?? settingOfNew(was.newTools));
-          const setting = each.kind === 'policy' ? known.get(each.change.tool) : undefined;
-          if (each.kind === 'policy' && setting !== undefined && isTaken(was, each))
-            known.set(each.change.tool, changedSetting(setting, each.change));
-        });
-        expect(new Map(last.entries.map(({ name, setting }) => [name, setting]))).toEqual(known);
-      }),
-    );
+    forAll(fc.array(step, { maxLength: 12 }), (steps) => {
+      const known = new Map<string, CatalogEntry['setting']>();
+      const last = inOrder(steps, (was, _is, each) => {
+        if (each.kind === 'refresh')
+          for (const name of Object.keys(each.tools)) known.set(name, known.get(name) ?? settingOfNew(was.newTools));
+        const setting = each.kind === 'policy' ? known.get(each.change.tool) : undefined;
+        if (each.kind === 'policy' && setting !== undefined && isTaken(was, each))
+          known.set(each.change.tool, changedSetting(setting, each.change));
+      });
+      expect(new Map(last.entries.map(({ name, setting }) => [name, setting]))).toEqual(known);
+    });
   });
 
   test('every definition and acknowledgement has its listing', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        inOrder(steps, (_was, is) => {
-          for (const { definition: seen, acknowledged } of is.entries)
-            for (const each of [seen, ...(acknowledged === undefined ? [] : [acknowledged])])
-              expect(is.listings[each.refresh]).toEqual(listing(each.refresh));
-        });
-      }),
-    );
+    forAll(fc.array(step, { maxLength: 12 }), (steps) => {
+      inOrder(steps, (_was, is) => {
+        for (const { definition: seen, acknowledged } of is.entries)
+          for (const each of [seen, ...(acknowledged === undefined ? [] : [acknowledged])])
+            expect(is.listings[each.refresh]).toEqual(listing(each.refresh));
+      });
+    });
   });
 
   test('versions grow with policy and connection, and not with a refresh', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        inOrder(steps, (was, is, each) => {
-          const isOurs = each.kind === 'move' || (each.kind === 'policy' && is !== was);
-          expect(is.policyVersion - was.policyVersion).toBe(isOurs ? 1 : 0);
-        });
-      }),
-    );
+    forAll(fc.array(step, { maxLength: 12 }), (steps) => {
+      inOrder(steps, (was, is, each) => {
+        const isOurs = each.kind === 'move' || (each.kind === 'policy' && is !== was);
+        expect(is.policyVersion - was.policyVersion).toBe(isOurs ? 1 : 0);
+      });
+    });
   });
 });

@@ -18,6 +18,7 @@ import {
   toolSetting,
   withPolicies,
 } from '../../../support/builders/catalog.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const changes = fc.array(ruleChange, { minLength: 1, maxLength: 4 });
 
@@ -114,16 +115,14 @@ describe('a plan', () => {
   });
 
   test('a batch is all or nothing: one change that cannot be made refuses them all', () => {
-    fc.assert(
-      fc.property(catalogEntries, changes, (entries, batch) => {
-        const catalog = catalogOf(entries);
-        const plan = planned(catalog, batch);
-        const names = batch.map(({ tool }) => tool);
-        const isPossible =
-          new Set(names).size === names.length && names.every((name) => entryOf(catalog, name) !== undefined);
-        expect(plan.kind).toBe(isPossible ? 'plan' : 'refuse');
-      }),
-    );
+    forAll(catalogEntries, changes, (entries, batch) => {
+      const catalog = catalogOf(entries);
+      const plan = planned(catalog, batch);
+      const names = batch.map(({ tool }) => tool);
+      const isPossible =
+        new Set(names).size === names.length && names.every((name) => entryOf(catalog, name) !== undefined);
+      expect(plan.kind).toBe(isPossible ? 'plan' : 'refuse');
+    });
   });
 });
 
@@ -150,20 +149,18 @@ describe('a change that is made', () => {
   });
 
   test('changes the tools that it names and no other, and nothing that the server said', () => {
-    fc.assert(
-      fc.property(catalogEntries, changes, (entries, batch) => {
-        const catalog = catalogOf(entries);
-        const plan = planned(catalog, batch);
-        fc.pre(plan.kind === 'plan');
-        const { catalog: after } = policiesSet(catalog, plan, ann);
-        const named = new Set(batch.map(({ tool }) => tool));
-        const unsaid = ({ setting: _, spokenOf: __, ...rest }: CatalogEntry) => rest;
-        expect(after.entries.map(unsaid)).toEqual(catalog.entries.map(unsaid));
-        expect(after.entries.filter(({ name }) => !named.has(name))).toEqual(
-          catalog.entries.filter(({ name }) => !named.has(name)),
-        );
-      }),
-    );
+    forAll(catalogEntries, changes, (entries, batch) => {
+      const catalog = catalogOf(entries);
+      const plan = planned(catalog, batch);
+      fc.pre(plan.kind === 'plan');
+      const { catalog: after } = policiesSet(catalog, plan, ann);
+      const named = new Set(batch.map(({ tool }) => tool));
+      const unsaid = ({ setting: _, spokenOf: __, ...rest }: CatalogEntry) => rest;
+      expect(after.entries.map(unsaid)).toEqual(catalog.entries.map(unsaid));
+      expect(after.entries.filter(({ name }) => !named.has(name))).toEqual(
+        catalog.entries.filter(({ name }) => !named.has(name)),
+      );
+    });
   });
 
   test('that changes nothing is no version and no fact', () => {
@@ -227,16 +224,14 @@ describe('who may change settings', () => {
 
   describe('rights', () => {
     test('INV-G4: where nobody is named, nobody may', () => {
-      fc.assert(
-        fc.property(who, (by) => {
-          expect(rightsOf(catalogRules({ administrators: [] }), by).size).toBe(0);
-          const nobody = [{ ids: [], groups: [], may: ['connect', 'loosen', 'tighten'] as const }];
-          const rules = catalogRules({ administrators: nobody.map((each) => ({ ...each, may: [...each.may] })) });
-          expect(rightsOf(rules, by).size).toBe(0);
-          for (const needed of ['connect', 'loosen', 'tighten'] as const)
-            expect(missingRight(rules, by, [needed])).toBe(needed);
-        }),
-      );
+      forAll(who, (by) => {
+        expect(rightsOf(catalogRules({ administrators: [] }), by).size).toBe(0);
+        const nobody = [{ ids: [], groups: [], may: ['connect', 'loosen', 'tighten'] as const }];
+        const rules = catalogRules({ administrators: nobody.map((each) => ({ ...each, may: [...each.may] })) });
+        expect(rightsOf(rules, by).size).toBe(0);
+        for (const needed of ['connect', 'loosen', 'tighten'] as const)
+          expect(missingRight(rules, by, [needed])).toBe(needed);
+      });
     });
 
     test('come by id and by group, and add up', () => {
@@ -261,17 +256,15 @@ describe('who may change settings', () => {
     });
 
     test('nobody has a right that no entry which names them gives', () => {
-      fc.assert(
-        fc.property(administrators, who, (named, by) => {
-          for (const has of rightsOf(catalogRules({ administrators: named }), by))
-            expect(
-              named.some(
-                ({ ids, groups, may }) =>
-                  may.includes(has) && (ids.includes(by.id) || groups.some((group) => by.groups.includes(group))),
-              ),
-            ).toBe(true);
-        }),
-      );
+      forAll(administrators, who, (named, by) => {
+        for (const has of rightsOf(catalogRules({ administrators: named }), by))
+          expect(
+            named.some(
+              ({ ids, groups, may }) =>
+                may.includes(has) && (ids.includes(by.id) || groups.some((group) => by.groups.includes(group))),
+            ),
+          ).toBe(true);
+      });
     });
   });
 });

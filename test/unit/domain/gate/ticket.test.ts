@@ -11,6 +11,7 @@ import {
   ticketIdOf,
 } from '../../../../domain/gate/ticket.ts';
 import { canonicalJson } from '../../../../domain/text/canonical.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const word = fc.string({ minLength: 1, maxLength: 12 });
 const call: fc.Arbitrary<GateCall> = fc.record({
@@ -24,21 +25,17 @@ const call: fc.Arbitrary<GateCall> = fc.record({
 });
 
 test('two calls have one ticket exactly if all of person, client, tool and arguments are the same', () => {
-  fc.assert(
-    fc.property(call, call, fc.boolean(), (one, other, same) => {
-      const second = same ? { ...one } : other;
-      expect(ticketIdOf(one) === ticketIdOf(second)).toBe(canonicalJson({ ...one }) === canonicalJson({ ...second }));
-    }),
-  );
+  forAll(call, call, fc.boolean(), (one, other, same) => {
+    const second = same ? { ...one } : other;
+    expect(ticketIdOf(one) === ticketIdOf(second)).toBe(canonicalJson({ ...one }) === canonicalJson({ ...second }));
+  });
 });
 
 test('any part that differs makes another ticket', () => {
-  fc.assert(
-    fc.property(call, fc.constantFrom('tenant', 'person', 'client', 'server', 'tool'), (one, part) => {
-      expect(ticketIdOf({ ...one, [part]: `${one[part]}x` })).not.toBe(ticketIdOf(one));
-      expect(ticketIdOf({ ...one, arguments: { ...one.arguments, [`${part}-more`]: 1 } })).not.toBe(ticketIdOf(one));
-    }),
-  );
+  forAll(call, fc.constantFrom('tenant', 'person', 'client', 'server', 'tool'), (one, part) => {
+    expect(ticketIdOf({ ...one, [part]: `${one[part]}x` })).not.toBe(ticketIdOf(one));
+    expect(ticketIdOf({ ...one, arguments: { ...one.arguments, [`${part}-more`]: 1 } })).not.toBe(ticketIdOf(one));
+  });
 });
 
 test('the order of arguments is none of their meaning, and no argument stands in an id', () => {
@@ -52,7 +49,7 @@ test('the order of arguments is none of their meaning, and no argument stands in
 });
 
 test('the run of a ticket is one that a client may name, and no other run is', () => {
-  fc.assert(fc.property(fc.uuid(), (execution) => expect(isGateRun(runOfTicket(execution))).toBe(true)));
+  forAll(fc.uuid(), (execution) => expect(isGateRun(runOfTicket(execution))).toBe(true));
   for (const other of ['run-1', 'gate-', 'gate-../x', 'catalog/acme/bank', `gate-${'a'.repeat(37)}`])
     expect(isGateRun(other)).toBe(false);
 });

@@ -21,6 +21,7 @@ import { heldOf, heldPausing, heldQuestions, heldRun } from '../../../support/bu
 import { flyingRun } from '../../../support/builders/pause.ts';
 import { ANN, NAME, PAGE, providedRun, provisionIn } from '../../../support/builders/provision.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const CALL = 't1.c0';
 const PLACE = { callId: CALL, attempt: 1, round: 1 };
@@ -308,65 +309,62 @@ describe('in any order', () => {
   );
 
   test.each(['allowed', 'approved'] as const)('of a call that was %s', (consent) => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        let run = flyingRun(consent);
-        const sent = callOf(run, CALL);
-        let now = START;
-        let asked = 0;
-        const facts: LedgerFact[] = [];
-        const take = (change: Change): void => {
-          ({ run } = change);
-          facts.push(...change.facts);
-        };
-        for (const each of steps) {
-          // As the run's timer does.
-          const open = callOf(run, CALL);
-          if (open?.status === 'asking-on-connection' && now >= open.request.deadline)
-            take(elicitationClosed(run, CALL, 'expired'));
-          const before = callOf(run, CALL);
-          if (each.kind === 'pass') now += each.ms;
-          if (each.kind === 'close') take(elicitationClosed(run, CALL, 'cancelled'));
-          if (each.kind === 'ask') {
-            const { attempt, deadlineSeconds } = each;
-            const questions = heldQuestions({ attempt, round: Math.max(1, asked + 1 + each.round) });
-            const pausing = heldPausing({ at: now, deadlineSeconds, holdSeconds: HOLD_SECONDS });
-            const admission = admitElicitation(run, questions, pausing);
-            if (admission.kind === 'accept') {
-              expect([attempt, questions.round > asked]).toEqual([1, true]);
-              asked = questions.round;
-              take(elicitationOpened(run, admission.state, runIds()));
-            }
-          }
-          if (each.kind === 'answer' && before?.status === 'asking-on-connection') {
-            const provision = provisionIn(run, { decisionId: `p-${facts.length}` });
-            const admission = admitAnswer(run, 'input', provision, runIds(), now);
-            expect(admission.kind).toBe('accept');
-            take(provide(run, heldOf(run), provision, now));
-            expect(heldWord(run, { callId: CALL, attempt: 1, round: asked }).kind).toBe('answered');
-          }
-          const state = callOf(run, CALL);
-          // Never sent again, never settled, never asked for consent: only the dispatch itself ends it.
-          expect(['in-flight', 'asking-on-connection']).toContain(state?.status);
-          expect(state).toMatchObject({ attempts: 1 });
-          if (state?.status === 'in-flight') {
-            const { questions: _, asked: __, ...flight } = state;
-            expect(flight).toEqual(sent);
+    forMany({ numRuns: 300 }, fc.array(step, { maxLength: 60 }), (steps) => {
+      let run = flyingRun(consent);
+      const sent = callOf(run, CALL);
+      let now = START;
+      let asked = 0;
+      const facts: LedgerFact[] = [];
+      const take = (change: Change): void => {
+        ({ run } = change);
+        facts.push(...change.facts);
+      };
+      for (const each of steps) {
+        // As the run's timer does.
+        const open = callOf(run, CALL);
+        if (open?.status === 'asking-on-connection' && now >= open.request.deadline)
+          take(elicitationClosed(run, CALL, 'expired'));
+        const before = callOf(run, CALL);
+        if (each.kind === 'pass') now += each.ms;
+        if (each.kind === 'close') take(elicitationClosed(run, CALL, 'cancelled'));
+        if (each.kind === 'ask') {
+          const { attempt, deadlineSeconds } = each;
+          const questions = heldQuestions({ attempt, round: Math.max(1, asked + 1 + each.round) });
+          const pausing = heldPausing({ at: now, deadlineSeconds, holdSeconds: HOLD_SECONDS });
+          const admission = admitElicitation(run, questions, pausing);
+          if (admission.kind === 'accept') {
+            expect([attempt, questions.round > asked]).toEqual([1, true]);
+            asked = questions.round;
+            take(elicitationOpened(run, admission.state, runIds()));
           }
         }
-        const opened = facts.filter(({ kind }) => kind === 'request.opened');
-        const over = facts.filter(({ kind }) => kind === 'input.provided' || kind === 'request.closed');
-        expect(opened.length).toBeLessThanOrEqual(10);
-        expect(opened.length - over.length).toBe(callOf(run, CALL)?.status === 'asking-on-connection' ? 1 : 0);
-        // Each in a generation of its own; and none is open while another one is.
-        const generations = opened.map((fact) => 'generation' in fact && fact.generation);
-        expect(generations).toEqual(generations.map((_, index) => index + (consent === 'approved' ? 2 : 1)));
-        facts.forEach(({ kind }, index) => expect(kind === 'request.opened').toBe(index % 2 === 0));
-        const last = callOf(run, CALL);
-        const waited = last?.status === 'in-flight' ? (last.questions?.waited ?? 0) : 0;
-        expect(waited).toBeLessThanOrEqual(HOLD_SECONDS * 1_000);
-      }),
-      { numRuns: 300 },
-    );
+        if (each.kind === 'answer' && before?.status === 'asking-on-connection') {
+          const provision = provisionIn(run, { decisionId: `p-${facts.length}` });
+          const admission = admitAnswer(run, 'input', provision, runIds(), now);
+          expect(admission.kind).toBe('accept');
+          take(provide(run, heldOf(run), provision, now));
+          expect(heldWord(run, { callId: CALL, attempt: 1, round: asked }).kind).toBe('answered');
+        }
+        const state = callOf(run, CALL);
+        // Never sent again, never settled, never asked for consent: only the dispatch itself ends it.
+        expect(['in-flight', 'asking-on-connection']).toContain(state?.status);
+        expect(state).toMatchObject({ attempts: 1 });
+        if (state?.status === 'in-flight') {
+          const { questions: _, asked: __, ...flight } = state;
+          expect(flight).toEqual(sent);
+        }
+      }
+      const opened = facts.filter(({ kind }) => kind === 'request.opened');
+      const over = facts.filter(({ kind }) => kind === 'input.provided' || kind === 'request.closed');
+      expect(opened.length).toBeLessThanOrEqual(10);
+      expect(opened.length - over.length).toBe(callOf(run, CALL)?.status === 'asking-on-connection' ? 1 : 0);
+      // Each in a generation of its own; and none is open while another one is.
+      const generations = opened.map((fact) => 'generation' in fact && fact.generation);
+      expect(generations).toEqual(generations.map((_, index) => index + (consent === 'approved' ? 2 : 1)));
+      facts.forEach(({ kind }, index) => expect(kind === 'request.opened').toBe(index % 2 === 0));
+      const last = callOf(run, CALL);
+      const waited = last?.status === 'in-flight' ? (last.questions?.waited ?? 0) : 0;
+      expect(waited).toBeLessThanOrEqual(HOLD_SECONDS * 1_000);
+    });
   });
 });

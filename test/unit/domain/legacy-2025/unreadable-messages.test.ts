@@ -15,6 +15,7 @@ import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
 import { isFields } from '../../../../domain/shapes/inputs.ts';
 import { openMessage } from '../../../../domain/signing/message.ts';
 import { startRun } from '../../../../domain/state/run.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const PARSERS: readonly ((value: unknown) => messages.Parsed<unknown>)[] = [
   messages.parseAuthorization,
@@ -80,18 +81,15 @@ const encoding = fc.oneof(
 );
 
 test('no payload makes a parser throw', () => {
-  fc.assert(
-    fc.property(encoding, data, (named, bytes) => {
-      const payload: Payload = { metadata: { encoding: new TextEncoder().encode(named) }, data: bytes };
-      const value = payloadConverter.fromPayload<unknown>(payload);
-      const { message: opened } = openMessage(value);
-      for (const parse of PARSERS) {
-        const kinds = [parse(value).kind, parse(opened).kind];
-        if (isUndecodable(value)) expect(kinds).toEqual(['bad', 'bad']);
-      }
-      expect(heldWord(startRun(0), value)).toEqual({ kind: 'closed' });
-      expect(lostAnswer('Lost.', value)).toMatchObject({ kind: 'ended', outcome: { kind: 'unknown' } });
-    }),
-    { numRuns: 1_000 },
-  );
+  forMany({ numRuns: 1_000 }, encoding, data, (named, bytes) => {
+    const payload: Payload = { metadata: { encoding: new TextEncoder().encode(named) }, data: bytes };
+    const value = payloadConverter.fromPayload<unknown>(payload);
+    const { message: opened } = openMessage(value);
+    for (const parse of PARSERS) {
+      const kinds = [parse(value).kind, parse(opened).kind];
+      if (isUndecodable(value)) expect(kinds).toEqual(['bad', 'bad']);
+    }
+    expect(heldWord(startRun(0), value)).toEqual({ kind: 'closed' });
+    expect(lostAnswer('Lost.', value)).toMatchObject({ kind: 'ended', outcome: { kind: 'unknown' } });
+  });
 });

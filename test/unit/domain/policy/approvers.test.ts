@@ -18,6 +18,7 @@ import {
 import { judge } from '../../../../domain/policy/judge.ts';
 import { approverList } from '../../../support/builders/arbitraries.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const clause = approverList.map(({ notInitiator, ...list }) => ({
   layer: 'organisation' as const,
@@ -49,12 +50,10 @@ describe('entitlement', () => {
   });
 
   test('INV-G4: empty lists entitle nobody, whatever groups a person claims', () => {
-    fc.assert(
-      fc.property(rule, person, (given, who) => {
-        const withEmpty = { allOf: [...given.allOf, { layer: 'run' as const, ids: [], groups: [] }] };
-        expect(isMet(withEmpty, [who])).toBe(false);
-      }),
-    );
+    forAll(rule, person, (given, who) => {
+      const withEmpty = { allOf: [...given.allOf, { layer: 'run' as const, ids: [], groups: [] }] };
+      expect(isMet(withEmpty, [who])).toBe(false);
+    });
   });
 
   test('INV-G4: nobody may decide what nobody could meet', () => {
@@ -64,16 +63,14 @@ describe('entitlement', () => {
   });
 
   test('INV-G4: a rule without any clause entitles nobody', () => {
-    fc.assert(fc.property(person, (who) => !isMet({ allOf: [] }, [who])));
+    forAll(person, (who) => !isMet({ allOf: [] }, [who]));
   });
 
   test('every clause must be met: one more can only take people away', () => {
-    fc.assert(
-      fc.property(rule, clause, person, (given, more, who) => {
-        const stricter = { allOf: [...given.allOf, more] };
-        expect(isMet(stricter, [who])).toBe(isMet(given, [who]) && isMet({ allOf: [more] }, [who]));
-      }),
-    );
+    forAll(rule, clause, person, (given, more, who) => {
+      const stricter = { allOf: [...given.allOf, more] };
+      expect(isMet(stricter, [who])).toBe(isMet(given, [who]) && isMet({ allOf: [more] }, [who]));
+    });
   });
 });
 
@@ -86,36 +83,32 @@ describe('two ids are one person', () => {
       fc.string({ minLength: 1, unit: 'binary' }),
       fc.string({ minLength: 1, unit: 'grapheme-ascii' }),
     );
-    fc.assert(fc.property(text, (id) => !Identifier.safeParse(id).success || id === id.normalize('NFKC')));
+    forAll(text, (id) => !Identifier.safeParse(id).success || id === id.normalize('NFKC'));
     // Cyrillic, wide and combined letters are no ids at all: nobody is named by a look-alike.
     for (const id of ['\u0430nn', '\uff41nn', 'a\u0301nn', 'ann\u200b'])
       expect(Identifier.safeParse(id).success).toBe(false);
   });
 
   test('in any case of letters only where policy ignores it', () => {
-    fc.assert(
-      fc.property(names, names, (one, other) => {
-        const lower = one.toLowerCase() === other.toLowerCase();
-        expect(isSamePerson({}, one, other)).toBe(one === other);
-        expect(isSamePerson(anyCase, one, other)).toBe(lower);
-        expect(mayDecide({ ...approverRule([one]), ...anyCase }, { id: other, groups: [] })).toBe(lower);
-      }),
-    );
+    forAll(names, names, (one, other) => {
+      const lower = one.toLowerCase() === other.toLowerCase();
+      expect(isSamePerson({}, one, other)).toBe(one === other);
+      expect(isSamePerson(anyCase, one, other)).toBe(lower);
+      expect(mayDecide({ ...approverRule([one]), ...anyCase }, { id: other, groups: [] })).toBe(lower);
+    });
   });
 
   test('so that nobody agrees twice, nor to a run of their own, under another spelling (E-1, E-2)', () => {
     const clauseOfOps = { layer: 'organisation' as const, ids: [], groups: ['ops'] };
     const twice: ApproverRule = { allOf: [{ ...clauseOfOps, need: 2 }], ...anyCase };
     const foreign: ApproverRule = { allOf: [{ ...clauseOfOps, not: ['ann'] }], ...anyCase };
-    fc.assert(
-      fc.property(names, names, (one, other) => {
-        const [first, second] = [one, other].map((id) => ({ id, groups: ['ops'] }));
-        if (first === undefined || second === undefined) throw new Error('two people');
-        expect(isMet(twice, [first, second])).toBe(one.toLowerCase() !== other.toLowerCase());
-        expect(isWanted(twice, [first], second)).toBe(one.toLowerCase() !== other.toLowerCase());
-        expect(mayDecide(foreign, first)).toBe(one.toLowerCase() !== 'ann');
-      }),
-    );
+    forAll(names, names, (one, other) => {
+      const [first, second] = [one, other].map((id) => ({ id, groups: ['ops'] }));
+      if (first === undefined || second === undefined) throw new Error('two people');
+      expect(isMet(twice, [first, second])).toBe(one.toLowerCase() !== other.toLowerCase());
+      expect(isWanted(twice, [first], second)).toBe(one.toLowerCase() !== other.toLowerCase());
+      expect(mayDecide(foreign, first)).toBe(one.toLowerCase() !== 'ann');
+    });
   });
 
   test('as the organisation says when it asks: the rule keeps it, and a run or its default cannot change it', () => {
@@ -228,16 +221,14 @@ describe('several who must agree (E-2)', () => {
   });
 
   test('one more never takes away what others have met, and a met rule needs nobody', () => {
-    fc.assert(
-      fc.property(rule, fc.array(person, { maxLength: 4 }), person, (given, people, more) => {
-        if (isMet(given, people)) expect(isMet(given, [...people, more])).toBe(true);
-        if (isMet(given, people)) expect(stillNeeded(given, people)).toBe(0);
-        if (isMet(given, [...people, more]) && !isMet(given, people)) {
-          expect(mayDecide({ ...given, together: true }, more)).toBe(true);
-          expect(isWanted(given, people, more)).toBe(true);
-        }
-      }),
-    );
+    forAll(rule, fc.array(person, { maxLength: 4 }), person, (given, people, more) => {
+      if (isMet(given, people)) expect(isMet(given, [...people, more])).toBe(true);
+      if (isMet(given, people)) expect(stillNeeded(given, people)).toBe(0);
+      if (isMet(given, [...people, more]) && !isMet(given, people)) {
+        expect(mayDecide({ ...given, together: true }, more)).toBe(true);
+        expect(isWanted(given, people, more)).toBe(true);
+      }
+    });
   });
 
   test('in words', () => {

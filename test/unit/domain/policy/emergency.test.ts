@@ -1,9 +1,9 @@
 /** Halts and broken glass: what stands above what (INV-G1, INV-G4, E-2). */
-import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { type Holds, judge, type PolicyLayers } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const NOW = Date.parse('2026-06-01T00:00:00.000Z');
 const breakGlass = { reason: 'The pager is down.', until: '2026-06-01T00:00:00.001Z' };
@@ -18,14 +18,11 @@ function verdict(
 
 describe('a halt', () => {
   test('INV-G1: is above everything, also above what breaks glass', () => {
-    fc.assert(
-      fc.property(policy, policy, (organisation, run) => {
-        const rules = [GLASS, ...(organisation.rules ?? [])];
-        const halted = verdict({ organisation: { ...organisation, rules, halt: { reason: 'No.' } }, run });
-        expect(halted).toMatchObject({ kind: 'deny', rules: ['organisation/halt'], code: 'ORGANISATION_HALTED' });
-      }),
-      { numRuns: 50 },
-    );
+    forMany({ numRuns: 50 }, policy, policy, (organisation, run) => {
+      const rules = [GLASS, ...(organisation.rules ?? [])];
+      const halted = verdict({ organisation: { ...organisation, rules, halt: { reason: 'No.' } }, run });
+      expect(halted).toMatchObject({ kind: 'deny', rules: ['organisation/halt'], code: 'ORGANISATION_HALTED' });
+    });
   });
 
   test('of a server is about no other', () => {

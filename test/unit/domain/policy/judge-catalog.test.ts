@@ -19,6 +19,7 @@ import {
 } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const DAY = 86_400;
@@ -49,21 +50,24 @@ describe('the catalog among the layers', () => {
   };
 
   test('S3.3: it never loosens: the strictest verdict wins, and time is never gained', () => {
-    fc.assert(
-      fc.property(policy, run, catalogView, fc.record(asked), (organisation, ofRun, catalog, call) => {
-        const { say, alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
-        const wanted = { nothing: 0, ask: 1, deny: 2 }[say.kind];
-        expect(STRICTNESS[both.kind]).toBe(Math.max(STRICTNESS[alone.kind], wanted));
-        if (alone.kind === 'ask' && both.kind === 'ask')
-          expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
-      }),
-      { numRuns: 1_000 },
-    );
+    forMany({ numRuns: 1_000 }, policy, run, catalogView, fc.record(asked), (organisation, ofRun, catalog, call) => {
+      const { say, alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
+      const wanted = { nothing: 0, ask: 1, deny: 2 }[say.kind];
+      expect(STRICTNESS[both.kind]).toBe(Math.max(STRICTNESS[alone.kind], wanted));
+      if (alone.kind === 'ask' && both.kind === 'ask')
+        expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
+    });
   });
 
   test('S3.3: it entitles nobody whom approvers named by another layer leave out', () => {
-    fc.assert(
-      fc.property(policy, run, catalogView, fc.record(asked), somebody, (organisation, ofRun, catalog, call, who) => {
+    forMany(
+      { numRuns: 500 },
+      policy,
+      run,
+      catalogView,
+      fc.record(asked),
+      somebody,
+      (organisation, ofRun, catalog, call, who) => {
         const { alone, both } = verdicts({ organisation, run: ofRun }, catalog, call);
         if (
           alone.kind !== 'ask' ||
@@ -72,8 +76,7 @@ describe('the catalog among the layers', () => {
         )
           return;
         if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
-      }),
-      { numRuns: 500 },
+      },
     );
   });
 
@@ -146,7 +149,7 @@ describe('settings of a tool', () => {
 
   describe('a change of a setting', () => {
     test('what is absent stays as it is', () => {
-      fc.assert(fc.property(anySetting, (before) => expect(changed(before, {})).toEqual(before)));
+      forAll(anySetting, (before) => expect(changed(before, {})).toEqual(before));
     });
 
     test('what is stated takes its place, and null takes a rule away', () => {
@@ -161,13 +164,11 @@ describe('settings of a tool', () => {
     });
 
     test('made twice it is the same as made once', () => {
-      fc.assert(
-        fc.property(anySetting, ruleChange, (before, change) => {
-          const once = changedSetting(before, change);
-          expect(changedSetting(once, change)).toEqual(once);
-          expect([...directionsOf(once, changedSetting(once, change))]).toEqual([]);
-        }),
-      );
+      forAll(anySetting, ruleChange, (before, change) => {
+        const once = changedSetting(before, change);
+        expect(changedSetting(once, change)).toEqual(once);
+        expect([...directionsOf(once, changedSetting(once, change))]).toEqual([]);
+      });
     });
   });
 
@@ -209,7 +210,7 @@ describe('settings of a tool', () => {
 
     test('none, where nothing changes: the same people in another order are the same people', () => {
       expect(directions(list('ann', 'bob'), list('bob', 'ann'))).toEqual([]);
-      fc.assert(fc.property(anySetting, (setting) => expect(directionsOf(setting, { ...setting }).size).toBe(0)));
+      forAll(anySetting, (setting) => expect(directionsOf(setting, { ...setting }).size).toBe(0));
     });
 
     const somebody = fc.record({
@@ -218,47 +219,43 @@ describe('settings of a tool', () => {
     });
 
     test('INV-G4: what does not say that it loosens never lets more pass, gives more time, or lets in somebody new', () => {
-      fc.assert(
-        fc.property(
-          anySetting,
-          ruleChange,
-          policy,
-          policy,
-          somebody,
-          fc.boolean(),
-          (before, change, organisation, run, who, known) => {
-            const after = changedSetting(before, change);
-            fc.pre(!directionsOf(before, after).has('loosens'));
-            const verdict = (setting: ToolSetting) => {
-              const entries = [catalogEntry({ setting })];
-              const view = { server: 'files', status: 'connected', newTools: 'strategy', entries } as const;
-              const catalog = catalogSays(view, 'write_file', definition(known ? 'first' : 'second'));
-              return judge({ organisation, run, catalog }, judgedTool(), 'initiator');
-            };
-            const [was, is] = [verdict(before), verdict(after)];
-            expect(STRICTNESS[is.kind]).toBeGreaterThanOrEqual(STRICTNESS[was.kind]);
-            if (was.kind !== 'ask' || is.kind !== 'ask') return;
-            expect(is.deadlineSeconds).toBeLessThanOrEqual(was.deadlineSeconds);
-            // Named approvers stand in for the initiator, who decides only where nobody is named (docs/adr/0018).
-            if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isMet(is.approvers, [who]))
-              expect(isMet(was.approvers, [who])).toBe(true);
-          },
-        ),
+      forMany(
         { numRuns: 500 },
+        anySetting,
+        ruleChange,
+        policy,
+        policy,
+        somebody,
+        fc.boolean(),
+        (before, change, organisation, run, who, known) => {
+          const after = changedSetting(before, change);
+          fc.pre(!directionsOf(before, after).has('loosens'));
+          const verdict = (setting: ToolSetting) => {
+            const entries = [catalogEntry({ setting })];
+            const view = { server: 'files', status: 'connected', newTools: 'strategy', entries } as const;
+            const catalog = catalogSays(view, 'write_file', definition(known ? 'first' : 'second'));
+            return judge({ organisation, run, catalog }, judgedTool(), 'initiator');
+          };
+          const [was, is] = [verdict(before), verdict(after)];
+          expect(STRICTNESS[is.kind]).toBeGreaterThanOrEqual(STRICTNESS[was.kind]);
+          if (was.kind !== 'ask' || is.kind !== 'ask') return;
+          expect(is.deadlineSeconds).toBeLessThanOrEqual(was.deadlineSeconds);
+          // Named approvers stand in for the initiator, who decides only where nobody is named (docs/adr/0018).
+          if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isMet(is.approvers, [who]))
+            expect(isMet(was.approvers, [who])).toBe(true);
+        },
       );
     });
 
     test('INV-G4: every change that lets more pass says that it loosens, alone or with others', () => {
-      fc.assert(
-        fc.property(anySetting, anySetting, (before, after) => {
-          const loosens =
-            (!before.enabled && after.enabled) ||
-            (before.denied && !after.denied) ||
-            (before.requiresApproval && !after.requiresApproval) ||
-            (before.approvers !== undefined && after.approvers === undefined);
-          if (loosens) expect(directionsOf(before, after).has('loosens')).toBe(true);
-        }),
-      );
+      forAll(anySetting, anySetting, (before, after) => {
+        const loosens =
+          (!before.enabled && after.enabled) ||
+          (before.denied && !after.denied) ||
+          (before.requiresApproval && !after.requiresApproval) ||
+          (before.approvers !== undefined && after.approvers === undefined);
+        if (loosens) expect(directionsOf(before, after).has('loosens')).toBe(true);
+      });
     });
   });
 });
@@ -277,21 +274,19 @@ describe('the effective verdict', () => {
   const trusted = { connection: connection({ trusted: true }) };
 
   test('it is the verdict of a run without a policy of its own', () => {
-    fc.assert(
-      fc.property(catalogEntries, policy, fc.boolean(), (entries, organisation, trusts) => {
-        const snapshot = snapshotOf(entries, { connection: connection({ trusted: trusts }) });
-        const verdicts = effectiveVerdicts(snapshot, new Map(), { policy: organisation, configuredTrust: undefined });
-        for (const {
-          name,
-          definition: { hash },
-        } of entries) {
-          const layers = { organisation, run: undefined, catalog: catalogSays(snapshot, name, hash) };
-          const tool = { server: 'files', tool: name, annotations: undefined, serverTrusted: trusts };
-          const { kind, rules } = judge(layers, tool, 'ann');
-          expect(verdicts.get(name)).toMatchObject({ kind, rules });
-        }
-      }),
-    );
+    forAll(catalogEntries, policy, fc.boolean(), (entries, organisation, trusts) => {
+      const snapshot = snapshotOf(entries, { connection: connection({ trusted: trusts }) });
+      const verdicts = effectiveVerdicts(snapshot, new Map(), { policy: organisation, configuredTrust: undefined });
+      for (const {
+        name,
+        definition: { hash },
+      } of entries) {
+        const layers = { organisation, run: undefined, catalog: catalogSays(snapshot, name, hash) };
+        const tool = { server: 'files', tool: name, annotations: undefined, serverTrusted: trusts };
+        const { kind, rules } = judge(layers, tool, 'ann');
+        expect(verdicts.get(name)).toMatchObject({ kind, rules });
+      }
+    });
   });
 
   type Surroundings = Parameters<typeof effectiveVerdicts>[2];

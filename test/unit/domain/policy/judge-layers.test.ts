@@ -7,6 +7,7 @@ import { isMet } from '../../../../domain/policy/approvers.ts';
 import { judge, type JudgedTool, type PolicyLayers } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const DAY = 86_400;
@@ -38,28 +39,23 @@ describe('a layer of a run, compared with the organisation alone,', () => {
   test('no layer of a run ever loosens: what was asked is not allowed, what was denied stays denied', () => {
     const isAsStrict = ([alone, both]: readonly Verdict[]) =>
       alone !== undefined && both !== undefined && STRICTNESS[both.kind] >= STRICTNESS[alone.kind];
-    fc.assert(fc.property(judged, isAsStrict), { numRuns: 300 });
+    forMany({ numRuns: 300 }, judged, isAsStrict);
   });
 
   test('gives no more time than the organisation does', () => {
-    fc.assert(
-      fc.property(judged, ([alone, both]) => {
-        fc.pre(alone.kind === 'ask' && both.kind === 'ask');
-        expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
-      }),
-    );
+    forAll(judged, ([alone, both]) => {
+      fc.pre(alone.kind === 'ask' && both.kind === 'ask');
+      expect(both.deadlineSeconds).toBeLessThanOrEqual(alone.deadlineSeconds);
+    });
   });
 
   test('entitles nobody whom approvers named by the organisation leave out', () => {
     const somebody = fc.record({ id: fc.constantFrom('ann', 'bob', 'zoe'), groups: fc.subarray(['ops', 'sec']) });
-    fc.assert(
-      fc.property(judged, somebody, ([alone, both], who) => {
-        fc.pre(alone.kind === 'ask' && both.kind === 'ask');
-        fc.pre(alone.approvers.allOf.every(({ layer }) => layer !== 'default'));
-        if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
-      }),
-      { numRuns: 200 },
-    );
+    forMany({ numRuns: 200 }, judged, somebody, ([alone, both], who) => {
+      fc.pre(alone.kind === 'ask' && both.kind === 'ask');
+      fc.pre(alone.approvers.allOf.every(({ layer }) => layer !== 'default'));
+      if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
+    });
   });
 });
 

@@ -7,6 +7,7 @@ import { hintsHold, type Holds, judge, type JudgedTool } from '../../../../domai
 import { mayRemember } from '../../../../domain/request/standing.ts';
 import { jsonValue, policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const NEVER = { strategy: 'never' } as const;
@@ -64,12 +65,9 @@ describe('a strategy', () => {
         { destructiveHint: false },
       ),
     );
-    fc.assert(
-      fc.property(
-        given,
-        (hints) =>
-          verdictOf(byHints, { annotations: hints as JudgedTool['annotations'], serverTrusted }).kind === 'ask',
-      ),
+    forAll(
+      given,
+      (hints) => verdictOf(byHints, { annotations: hints as JudgedTool['annotations'], serverTrusted }).kind === 'ask',
     );
   });
 });
@@ -153,7 +151,7 @@ describe('rules of one layer', () => {
   );
 
   test('every verdict names a rule', () => {
-    fc.assert(fc.property(policy, (given) => verdictOf(given).rules.length > 0));
+    forAll(policy, (given) => verdictOf(given).rules.length > 0);
   });
 
   test('a denial says which tool and which rule, for the model and the caller', () => {
@@ -192,13 +190,10 @@ describe('ordered rules', () => {
   });
 
   test('D-10: a condition never makes a verdict looser than the stricter of what it would be either way', () => {
-    fc.assert(
-      fc.property(policy, fc.constantFrom('failed' as const, 'unknown' as const), (organisation, holds) => {
-        const either = [true, false].map((answer) => STRICTNESS[verdict(organisation, answer).kind]);
-        expect(STRICTNESS[verdict(organisation, holds).kind]).toBeGreaterThanOrEqual(Math.max(...either));
-      }),
-      { numRuns: 500 },
-    );
+    forMany({ numRuns: 500 }, policy, fc.constantFrom('failed' as const, 'unknown' as const), (organisation, holds) => {
+      const either = [true, false].map((answer) => STRICTNESS[verdict(organisation, answer).kind]);
+      expect(STRICTNESS[verdict(organisation, holds).kind]).toBeGreaterThanOrEqual(Math.max(...either));
+    });
   });
 
   test('that it failed is said in the rules, and those who may be meant are asked together', () => {

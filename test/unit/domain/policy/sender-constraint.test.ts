@@ -11,6 +11,7 @@ import {
   takesBoundTokens,
   wantsBoundToken,
 } from '../../../../domain/policy/sender-constraint.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const mode = fc.constantFrom<SenderConstrained>('required', 'preferred', 'off');
 const algorithms = fc.oneof(
@@ -22,12 +23,10 @@ const facts = fc.record({ algorithms, wanted: fc.boolean(), declined: fc.boolean
 
 describe('whether a token is requested for a key', () => {
   test('required always, off never, whatever servers say', () => {
-    fc.assert(
-      fc.property(facts, (said) => {
-        expect(wantsBoundToken('required', said)).toBe(true);
-        expect(wantsBoundToken('off', said)).toBe(false);
-      }),
-    );
+    forAll(facts, (said) => {
+      expect(wantsBoundToken('required', said)).toBe(true);
+      expect(wantsBoundToken('off', said)).toBe(false);
+    });
   });
 
   test.each([
@@ -45,12 +44,10 @@ describe('whether a token is requested for a key', () => {
   });
 
   test('preferred: without a word of issuer or server there is no key, and a word takes away no key', () => {
-    fc.assert(
-      fc.property(facts, (said) => {
-        if (wantsBoundToken('preferred', said)) expect(said.wanted || Array.isArray(said.algorithms)).toBe(true);
-        if (said.wanted) expect(wantsBoundToken('preferred', said)).toBe(true);
-      }),
-    );
+    forAll(facts, (said) => {
+      if (wantsBoundToken('preferred', said)) expect(said.wanted || Array.isArray(said.algorithms)).toBe(true);
+      if (said.wanted) expect(wantsBoundToken('preferred', said)).toBe(true);
+    });
   });
 });
 
@@ -73,20 +70,16 @@ describe('which tokens count', () => {
   const key = fc.constantFrom('ours', 'theirs', '', undefined);
 
   test('required: no bearer token is ever used', () => {
-    fc.assert(
-      fc.property(fc.constantFrom('ours', undefined), type, key, (ours, given, named) => {
-        expect(constraintOf('required', ours, { type: given, key: named })).not.toBe('bearer');
-      }),
-    );
+    forAll(fc.constantFrom('ours', undefined), type, key, (ours, given, named) => {
+      expect(constraintOf('required', ours, { type: given, key: named })).not.toBe('bearer');
+    });
   });
 
   test('bound is only what was requested for a key and names no other', () => {
-    fc.assert(
-      fc.property(mode, fc.constantFrom('ours', undefined), type, key, (wanted, ours, given, named) => {
-        if (constraintOf(wanted, ours, { type: given, key: named }) !== 'bound') return;
-        expect([given, ours, named === undefined || named === 'ours']).toEqual(['dpop', 'ours', true]);
-      }),
-    );
+    forAll(mode, fc.constantFrom('ours', undefined), type, key, (wanted, ours, given, named) => {
+      if (constraintOf(wanted, ours, { type: given, key: named }) !== 'bound') return;
+      expect([given, ours, named === undefined || named === 'ours']).toEqual(['dpop', 'ours', true]);
+    });
   });
 
   test.each<[SenderConstrained, string | undefined, string, string | undefined, string]>([
@@ -116,13 +109,11 @@ describe('whether a request may be sent again', () => {
   });
 
   test('INV-X1: only a 401 that asks for a nonce and gives one proves that nothing was done', () => {
-    fc.assert(
-      fc.property(refusing, (refused) => {
-        const { status, challenges, nonce } = refused;
-        const said = challenges.filter(({ scheme }) => scheme === 'dpop').map(({ parameters }) => parameters.error);
-        expect(asksForNonce(refused)).toBe(status === 401 && nonce === 'n-1' && said.includes('use_dpop_nonce'));
-      }),
-    );
+    forAll(refusing, (refused) => {
+      const { status, challenges, nonce } = refused;
+      const said = challenges.filter(({ scheme }) => scheme === 'dpop').map(({ parameters }) => parameters.error);
+      expect(asksForNonce(refused)).toBe(status === 401 && nonce === 'n-1' && said.includes('use_dpop_nonce'));
+    });
   });
 
   test.each([
@@ -135,12 +126,10 @@ describe('whether a request may be sent again', () => {
   });
 
   test('a server declines proofs only by a refusal in which it offers none; then it asks for no nonce', () => {
-    fc.assert(
-      fc.property(refusing, (refused) => {
-        const offers = refused.challenges.some(({ scheme }) => scheme === 'dpop');
-        expect(declinesProofs(refused)).toBe(refused.status === 401 && !offers);
-        expect(declinesProofs(refused) && asksForNonce(refused)).toBe(false);
-      }),
-    );
+    forAll(refusing, (refused) => {
+      const offers = refused.challenges.some(({ scheme }) => scheme === 'dpop');
+      expect(declinesProofs(refused)).toBe(refused.status === 401 && !offers);
+      expect(declinesProofs(refused) && asksForNonce(refused)).toBe(false);
+    });
   });
 });

@@ -20,6 +20,7 @@ import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { heldRun } from '../../../support/builders/held-input.ts';
 import { flyingRun, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
+import { withCode } from '../../../support/refusal.ts';
 import { service, signedWith } from '../../../support/signing/people.ts';
 
 const CALL = 't1.c0';
@@ -193,10 +194,7 @@ describe('consent that takes several people', () => {
     const first = said(quorum(), await signed('ann', one)).run;
     const refused = (answer: SignedAuthorization, over: typeof trust | undefined = trust) =>
       refuseAuthorization(pausedOf(first), answer, 'ann', START, over);
-    expect(refused(await signed('bob', one))).toMatchObject({
-      code: 'APPROVER_NOT_ENTITLED',
-      message: expect.stringContaining('one key is one voice'),
-    });
+    expect(refused(await signed('bob', one))).toMatchObject(withCode('APPROVER_NOT_ENTITLED', 'one key is one voice'));
     expect(refused(await signed('bob', two))).toBeUndefined();
     expect(refuseAuthorization(pausedOf(first), by('bob', 'a-2'), 'ann', START)).toBeUndefined();
     expect(refused(by('bob', 'a-2'))).toBeUndefined();

@@ -11,6 +11,7 @@ import { approval, rejection, shown } from '../../../support/builders/decision.t
 import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
 const REOPEN = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
@@ -105,63 +106,55 @@ const story = fc.array(
 
 describe('a call', () => {
   test('goes through its states as the table says, and INV-G3: no event of one call touches another', () => {
-    fc.assert(
-      fc.property(story, (events) => {
-        let run = mixedRun();
-        const consented = new Set<string>();
-        for (const [index, { event, callId }] of events.entries()) {
-          const before = statesOf(run);
-          run = happen(run, event, callId, `d-${index}`);
-          const after = statesOf(run);
-          for (const [id, state] of Object.entries(before)) if (id !== callId) expect(after[id]).toBe(state);
-          const state = before[callId];
-          if (state === undefined) continue;
-          const next = TABLE[state.status][event] ?? state.status;
-          expect(after[callId]?.status).toBe(next === 'cleared' && consented.has(callId) ? 'approved' : next);
-          if (event === 'approve' && state.status === 'waiting-for-consent') consented.add(callId);
-          if (event === 'reopen' && (state.status === 'in-flight' || state.status === 'approved'))
-            consented.delete(callId);
-        }
-      }),
-      { numRuns: 200 },
-    );
+    forMany({ numRuns: 200 }, story, (events) => {
+      let run = mixedRun();
+      const consented = new Set<string>();
+      for (const [index, { event, callId }] of events.entries()) {
+        const before = statesOf(run);
+        run = happen(run, event, callId, `d-${index}`);
+        const after = statesOf(run);
+        for (const [id, state] of Object.entries(before)) if (id !== callId) expect(after[id]).toBe(state);
+        const state = before[callId];
+        if (state === undefined) continue;
+        const next = TABLE[state.status][event] ?? state.status;
+        expect(after[callId]?.status).toBe(next === 'cleared' && consented.has(callId) ? 'approved' : next);
+        if (event === 'approve' && state.status === 'waiting-for-consent') consented.add(callId);
+        if (event === 'reopen' && (state.status === 'in-flight' || state.status === 'approved'))
+          consented.delete(callId);
+      }
+    });
   });
 
   test('INV-G2: once settled, it never changes again', () => {
-    fc.assert(
-      fc.property(
-        story,
-        fc.constantFrom('t1.c0', 't1.c2'),
-        fc.constantFrom('expire', 'succeed', 'cancel'),
-        (events, callId, how) => {
-          const settled = happen(mixedRun(), how, callId, 'first');
-          const later = events.reduce((run, { event }, index) => happen(run, event, callId, `d-${index}`), settled);
-          expect(callOf(later, callId)).toBe(callOf(settled, callId));
-        },
-      ),
+    forAll(
+      story,
+      fc.constantFrom('t1.c0', 't1.c2'),
+      fc.constantFrom('expire', 'succeed', 'cancel'),
+      (events, callId, how) => {
+        const settled = happen(mixedRun(), how, callId, 'first');
+        const later = events.reduce((run, { event }, index) => happen(run, event, callId, `d-${index}`), settled);
+        expect(callOf(later, callId)).toBe(callOf(settled, callId));
+      },
     );
   });
 
   test('INV-G1: it is in flight only after policy cleared it or a person approved this generation of it', () => {
-    fc.assert(
-      fc.property(story, (events) => {
-        let run = mixedRun();
-        for (const [index, { event, callId }] of events.entries()) {
-          const before = callOf(run, callId);
-          run = happen(run, event, callId, `d-${index}`);
-          const after = callOf(run, callId);
-          if (after?.status !== 'in-flight' || before?.status === 'in-flight') continue;
-          if (before?.status === 'approved') {
-            expect(after.consent).toBe(before.consent);
-            expect(after.consent?.made.decision.kind).toBe('approve');
-          } else {
-            expect(before).toMatchObject({ status: 'cleared', judgement: { verdict: { kind: 'allow' } } });
-            expect(after.consent).toBeUndefined();
-          }
+    forMany({ numRuns: 100 }, story, (events) => {
+      let run = mixedRun();
+      for (const [index, { event, callId }] of events.entries()) {
+        const before = callOf(run, callId);
+        run = happen(run, event, callId, `d-${index}`);
+        const after = callOf(run, callId);
+        if (after?.status !== 'in-flight' || before?.status === 'in-flight') continue;
+        if (before?.status === 'approved') {
+          expect(after.consent).toBe(before.consent);
+          expect(after.consent?.made.decision.kind).toBe('approve');
+        } else {
+          expect(before).toMatchObject({ status: 'cleared', judgement: { verdict: { kind: 'allow' } } });
+          expect(after.consent).toBeUndefined();
         }
-      }),
-      { numRuns: 100 },
-    );
+      }
+    });
   });
 
   test('D-3: each dispatch is counted, so that no attempt passes for an earlier one', () => {

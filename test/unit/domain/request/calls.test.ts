@@ -14,6 +14,7 @@ import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { judgement } from '../../../support/builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { nextTurn } from '../../../support/builders/standing.ts';
+import { forMany } from '../../../support/for-all.ts';
 import { Believed, decisionOf, OPEN_VERDICT, POOL } from '../../../support/stories/consent.ts';
 
 const limits = Limits.parse({});
@@ -62,8 +63,11 @@ function decide(run: Run, decision: Decision, believed: Believed): Run {
 
 test('nothing is sent but what somebody agreed to who may, as it is sent, and the dispatch agrees', () => {
   const sent = { own: 0, standing: 0 };
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 25 }), fc.array(which, { minLength: 60, maxLength: 60 }), (steps, pool) => {
+  forMany(
+    { numRuns: 1_500 },
+    fc.array(step, { maxLength: 25 }),
+    fc.array(which, { minLength: 60, maxLength: 60 }),
+    (steps, pool) => {
       const believed = new Believed();
       const once = new Set<string>();
       let run = nextTurn(startRun(START), [POOL[0] ?? {}, POOL[1] ?? {}], { verdict: OPEN_VERDICT });
@@ -113,8 +117,7 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           if (each.who === 'mallory') expect(run).toBe(before);
         }
       }
-    }),
-    { numRuns: 1_500 },
+    },
   );
   // Not vacuous.
   expect(sent.own).toBeGreaterThan(100);

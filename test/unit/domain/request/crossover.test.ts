@@ -7,6 +7,7 @@ import { callOf, decisionOn, type Run } from '../../../../domain/state/run.ts';
 import { approval, rejection, shown } from '../../../support/builders/decision.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 import { told } from '../../../support/builders/told.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const DEADLINE = START + 3_600_000;
 const CALLS = ['t1.c0', 't1.c1'] as const;
@@ -66,33 +67,30 @@ const receive = (run: Run, { decision, at }: Sent) => told(run, decision, at);
 
 describe('decisions over two identical calls', () => {
   test('each call ends as its own first sound decision says, whatever else arrives, in any order', () => {
-    fc.assert(
-      fc.property(fc.array(fc.oneof(sound, unsound), { maxLength: 20 }), (messages) => {
-        let run = asked;
-        const first = new Map<string, Decision>();
-        const usedIds = new Set<string>();
-        for (const message of messages) {
-          const { callId, decisionId: id } = message.decision;
-          const { run: next, answer } = receive(run, message);
-          const counts = message.sound && !first.has(callId) && !usedIds.has(id);
-          expect(['approved', 'rejected'].includes(answer)).toBe(counts);
-          if (counts) {
-            first.set(callId, message.decision);
-            usedIds.add(id);
-          } else expect(next).toBe(run);
-          run = next;
-        }
-        for (const callId of CALLS) {
-          const decision = first.get(callId);
-          const expected =
-            decision === undefined ? 'waiting-for-consent' : decision.kind === 'approve' ? 'approved' : 'settled';
-          const state = callOf(run, callId);
-          expect(state?.status).toBe(expected);
-          expect(state && decisionOn(state)?.decision).toEqual(decision);
-        }
-      }),
-      { numRuns: 300 },
-    );
+    forMany({ numRuns: 300 }, fc.array(fc.oneof(sound, unsound), { maxLength: 20 }), (messages) => {
+      let run = asked;
+      const first = new Map<string, Decision>();
+      const usedIds = new Set<string>();
+      for (const message of messages) {
+        const { callId, decisionId: id } = message.decision;
+        const { run: next, answer } = receive(run, message);
+        const counts = message.sound && !first.has(callId) && !usedIds.has(id);
+        expect(['approved', 'rejected'].includes(answer)).toBe(counts);
+        if (counts) {
+          first.set(callId, message.decision);
+          usedIds.add(id);
+        } else expect(next).toBe(run);
+        run = next;
+      }
+      for (const callId of CALLS) {
+        const decision = first.get(callId);
+        const expected =
+          decision === undefined ? 'waiting-for-consent' : decision.kind === 'approve' ? 'approved' : 'settled';
+        const state = callOf(run, callId);
+        expect(state?.status).toBe(expected);
+        expect(state && decisionOn(state)?.decision).toEqual(decision);
+      }
+    });
   });
 
   test('B-4, B-9: a rejected call is never sent, and its sibling is not held back by it', () => {

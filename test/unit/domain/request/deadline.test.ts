@@ -30,6 +30,7 @@ import { outcomes } from '../../../support/builders/outcome.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 import { askedUnder, by, told } from '../../../support/builders/told.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const HOUR = 3_600_000;
 const DEADLINE = START + HOUR;
@@ -157,20 +158,18 @@ describe('an extension', () => {
         after: fc.integer({ min: 0, max: HOUR }),
         further: fc.integer({ min: -1, max: 4 * HOUR }),
       });
-      fc.assert(
-        fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
-          let run = asked;
-          let now = START;
-          for (const { after, further } of steps) {
-            now += after;
-            ({ run } = told(run, to(run, now + further), now));
-          }
-          const { deadline, openedAt, extended } = requestOf(run);
-          const { from = deadline, by: extensions = [] } = extended ?? {};
-          expect(provenDeadline(rule, { openedAt, deadline: from, extensions })).toBe(deadline);
-          expect(deadline).toBeLessThanOrEqual(LATEST);
-        }),
-      );
+      forAll(fc.array(step, { maxLength: 8 }), (steps) => {
+        let run = asked;
+        let now = START;
+        for (const { after, further } of steps) {
+          now += after;
+          ({ run } = told(run, to(run, now + further), now));
+        }
+        const { deadline, openedAt, extended } = requestOf(run);
+        const { from = deadline, by: extensions = [] } = extended ?? {};
+        expect(provenDeadline(rule, { openedAt, deadline: from, extensions })).toBe(deadline);
+        expect(deadline).toBeLessThanOrEqual(LATEST);
+      });
     });
   });
 });

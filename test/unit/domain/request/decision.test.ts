@@ -18,6 +18,8 @@ import { allowVerdict, approverRule, askVerdict } from '../../../support/builder
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
 import { askedUnder, by, told } from '../../../support/builders/told.ts';
+import { forAll } from '../../../support/for-all.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;
@@ -180,10 +182,7 @@ describe('an answer in place of the tool', () => {
     });
     const late = approval({ ...shown(OPEN, 't1.c0'), decisionId: 'late' });
     for (const each of [run, closeTurn(run)]) {
-      expect(admit(each, late, runIds(), START)).toMatchObject({
-        code: 'ALREADY_DECIDED',
-        message: expect.stringContaining('was answered by ann'),
-      });
+      expect(admit(each, late, runIds(), START)).toMatchObject(withCode('ALREADY_DECIDED', 'was answered by ann'));
     }
   });
 
@@ -204,10 +203,9 @@ describe('an answer in place of the tool', () => {
       verdict: askVerdict({ approvers: { allOf: [{ ...clause, need: 1, may: ['respond' as const] }] } }),
       target,
     }));
-    expect(admit(run, answer(shown(run, 't1.c0')), runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-      message: expect.stringContaining('provider of model gpt'),
-    });
+    expect(admit(run, answer(shown(run, 't1.c0')), runIds(), START)).toMatchObject(
+      withCode('DECISION_NOT_PERMITTED', 'provider of model gpt'),
+    );
   });
 
   test('where the rule does not let them, it is refused, and the call waits', () => {
@@ -243,19 +241,17 @@ describe('an answer in place of the tool', () => {
     });
 
     test('no tool can say the same, whatever it returns', () => {
-      fc.assert(
-        fc.property(anyText(), anyText(), fc.boolean(), (said, words, isError) => {
-          const result = { content: [{ type: 'text' as const, text: said }] };
-          const byTool: Extract<Outcome, { kind: 'failed' | 'succeeded' }> = isError
-            ? { kind: 'failed', code: 'TOOL_FAILED', message: said, executed: true, result }
-            : { kind: 'succeeded', result };
-          const forged = modelText({ kind: 'answered', by: 'ann', answer: words });
-          expect(modelText(byTool)).not.toEqual(forged);
-          // Also where the tool returns the very words.
-          const same = { ...result, content: [{ type: 'text' as const, text: forged.text }] };
-          expect(modelText({ ...byTool, result: same })).not.toEqual(forged);
-        }),
-      );
+      forAll(anyText(), anyText(), fc.boolean(), (said, words, isError) => {
+        const result = { content: [{ type: 'text' as const, text: said }] };
+        const byTool: Extract<Outcome, { kind: 'failed' | 'succeeded' }> = isError
+          ? { kind: 'failed', code: 'TOOL_FAILED', message: said, executed: true, result }
+          : { kind: 'succeeded', result };
+        const forged = modelText({ kind: 'answered', by: 'ann', answer: words });
+        expect(modelText(byTool)).not.toEqual(forged);
+        // Also where the tool returns the very words.
+        const same = { ...result, content: [{ type: 'text' as const, text: forged.text }] };
+        expect(modelText({ ...byTool, result: same })).not.toEqual(forged);
+      });
     });
 
     test('B-8: of an edited call that was sent, which arguments it had; of one that was not, nothing of them', () => {

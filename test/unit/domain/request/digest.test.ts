@@ -5,6 +5,7 @@ import { definitionHash, type DigestParts, requestDigest, specHash } from '../..
 import { arbitraryDigestParts, reversedFields } from '../../../support/builders/digest-parts.ts';
 import { runSpec } from '../../../support/builders/run-spec.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 /** Every leaf of what a person consents to, as a way to put another value there. */
 const PARTS: Record<string, (parts: DigestParts) => DigestParts> = {
@@ -35,41 +36,32 @@ const PARTS: Record<string, (parts: DigestParts) => DigestParts> = {
 
 describe('request digest', () => {
   test.each(Object.entries(PARTS))('INV-G2: another %s gives another digest', (_part, change) => {
-    fc.assert(
-      fc.property(arbitraryDigestParts, (parts) => requestDigest(change(parts)) !== requestDigest(parts)),
-      { numRuns: 20 },
-    );
+    forMany({ numRuns: 20 }, arbitraryDigestParts, (parts) => requestDigest(change(parts)) !== requestDigest(parts));
   });
 
   test('is equal for equal parts, however their fields are ordered', () => {
-    fc.assert(
-      fc.property(arbitraryDigestParts, (parts) => {
-        expect(requestDigest(reversedFields(parts))).toBe(requestDigest(parts));
-      }),
-    );
+    forAll(arbitraryDigestParts, (parts) => {
+      expect(requestDigest(reversedFields(parts))).toBe(requestDigest(parts));
+    });
   });
 
   test('does not run one part into the next', () => {
-    fc.assert(
-      fc.property(arbitraryDigestParts, fc.string({ minLength: 1, maxLength: 5 }), (parts, moved) => {
-        const one = requestDigest({ ...parts, namespace: parts.namespace + moved });
-        const other = requestDigest({ ...parts, tenant: moved + parts.tenant });
-        expect(one).not.toBe(other);
-      }),
-    );
+    forAll(arbitraryDigestParts, fc.string({ minLength: 1, maxLength: 5 }), (parts, moved) => {
+      const one = requestDigest({ ...parts, namespace: parts.namespace + moved });
+      const other = requestDigest({ ...parts, tenant: moved + parts.tenant });
+      expect(one).not.toBe(other);
+    });
   });
 
   test('F-6: the same call asked again is another consent', () => {
-    fc.assert(
-      fc.property(
-        arbitraryDigestParts,
-        fc.integer({ min: 1, max: 20 }),
-        fc.integer({ min: 1, max: 20 }),
-        (parts, one, other) => {
-          const same = requestDigest({ ...parts, generation: one }) === requestDigest({ ...parts, generation: other });
-          expect(same).toBe(one === other);
-        },
-      ),
+    forAll(
+      arbitraryDigestParts,
+      fc.integer({ min: 1, max: 20 }),
+      fc.integer({ min: 1, max: 20 }),
+      (parts, one, other) => {
+        const same = requestDigest({ ...parts, generation: one }) === requestDigest({ ...parts, generation: other });
+        expect(same).toBe(one === other);
+      },
     );
   });
 });

@@ -24,6 +24,7 @@ import {
 } from '../../../support/builders/edit.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 describe('where two must agree (E-1)', () => {
   test('who agreed to other arguments has not agreed to these; the editor has', () => {
@@ -83,69 +84,66 @@ test('INV-G1, INV-G2: whatever comes in whatever order, what is sent is what two
   const started = askedOf(rule(people, { need: 2, may: ['edit', 'respond'] }));
   const verdict = askVerdict({ approvers: askingOf(started, 't1.c0').request.approvers });
   let approved = 0;
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 9 }), (steps) => {
-      let run: Run = started;
-      let proposal: JsonObject = identicalCalls(1)[0]?.arguments ?? {};
-      let agreed = new Set<string>();
-      let end: string | undefined;
-      for (const [index, { who, what, which }] of steps.entries()) {
-        if (what === 'expire') {
-          if (end === undefined) end = 'settled';
-          run = ended(run, 't1.c0', { kind: 'expired', deadline: new Date(START).toISOString() }).run;
-          if (callOf(run, 't1.c0')?.status === 'settled') end = 'settled';
-          continue;
-        }
-        const now = what === 'stale' || end !== undefined ? started : run;
-        const over = { ...shown(now, 't1.c0'), decisionId: `s-${index}`, approver: { id: who, groups: [] } };
-        if (what === 'edit') {
-          const args = proposals[which] ?? {};
-          const made = edited(run, { ...editOf(now, args, who), decisionId: `s-${index}` }, { verdict });
-          const fits = end === undefined && who !== 'mallory' && args.path !== proposal['path'];
-          expect(made.kind).toBe(fits ? 'accept' : 'refuse');
-          if (made.kind === 'refuse') continue;
-          ({ run } = made);
-          proposal = args;
-          agreed = new Set([who]);
-          continue;
-        }
-        const decision =
-          what === 'reject'
-            ? rejection(over)
-            : what === 'withdraw'
-              ? withdrawal(over)
-              : what === 'respond'
-                ? answer(over)
-                : { ...plainOf(now, who), decisionId: `s-${index}` };
-        const admission = admit(run, decision, runIds(), START);
-        if (admission.kind !== 'accept') continue;
-        expect(end).toBeUndefined();
-        expect(decision.digest).toBe(shown(run, 't1.c0').digest);
-        ({ run } = accept(run, admission.state, decision, START));
-        if (decision.kind === 'approve') agreed.add(who);
-        if (decision.kind === 'withdraw') agreed.delete(who);
-        if (decision.kind === 'reject' || decision.kind === 'respond') end = 'settled';
-        if (agreed.size === 2) end ??= 'approved';
+  forMany({ numRuns: 1_000 }, fc.array(step, { maxLength: 9 }), (steps) => {
+    let run: Run = started;
+    let proposal: JsonObject = identicalCalls(1)[0]?.arguments ?? {};
+    let agreed = new Set<string>();
+    let end: string | undefined;
+    for (const [index, { who, what, which }] of steps.entries()) {
+      if (what === 'expire') {
+        if (end === undefined) end = 'settled';
+        run = ended(run, 't1.c0', { kind: 'expired', deadline: new Date(START).toISOString() }).run;
+        if (callOf(run, 't1.c0')?.status === 'settled') end = 'settled';
+        continue;
       }
-      const state = callOf(run, 't1.c0');
-      expect(state?.call.arguments).toEqual(proposal);
-      if (state?.status !== 'approved') return expect(agreed.size < 2 || end === 'settled').toBe(true);
-      approved += 1;
-      const { made } = state.consent;
-      expect(new Set([made, ...(made.further ?? [])].map(({ decision }) => decision.approver.id))).toEqual(agreed);
-      const input = dispatchOf(state);
-      expect(checkConsent(input, verdict, undefined, START)).toBeUndefined();
-      // Nobody agreed to anything else.
-      for (const other of [...proposals, SMALL, identicalCalls(1)[0]?.arguments ?? {}]) {
-        if (JSON.stringify(other) === JSON.stringify(proposal)) continue;
-        expect(checkConsent({ ...input, arguments: other }, verdict, undefined, START)).toMatchObject({
-          code: 'DISPATCH_FORBIDDEN',
-        });
+      const now = what === 'stale' || end !== undefined ? started : run;
+      const over = { ...shown(now, 't1.c0'), decisionId: `s-${index}`, approver: { id: who, groups: [] } };
+      if (what === 'edit') {
+        const args = proposals[which] ?? {};
+        const made = edited(run, { ...editOf(now, args, who), decisionId: `s-${index}` }, { verdict });
+        const fits = end === undefined && who !== 'mallory' && args.path !== proposal['path'];
+        expect(made.kind).toBe(fits ? 'accept' : 'refuse');
+        if (made.kind === 'refuse') continue;
+        ({ run } = made);
+        proposal = args;
+        agreed = new Set([who]);
+        continue;
       }
-      return undefined;
-    }),
-    { numRuns: 1_000 },
-  );
+      const decision =
+        what === 'reject'
+          ? rejection(over)
+          : what === 'withdraw'
+            ? withdrawal(over)
+            : what === 'respond'
+              ? answer(over)
+              : { ...plainOf(now, who), decisionId: `s-${index}` };
+      const admission = admit(run, decision, runIds(), START);
+      if (admission.kind !== 'accept') continue;
+      expect(end).toBeUndefined();
+      expect(decision.digest).toBe(shown(run, 't1.c0').digest);
+      ({ run } = accept(run, admission.state, decision, START));
+      if (decision.kind === 'approve') agreed.add(who);
+      if (decision.kind === 'withdraw') agreed.delete(who);
+      if (decision.kind === 'reject' || decision.kind === 'respond') end = 'settled';
+      if (agreed.size === 2) end ??= 'approved';
+    }
+    const state = callOf(run, 't1.c0');
+    expect(state?.call.arguments).toEqual(proposal);
+    if (state?.status !== 'approved') return expect(agreed.size < 2 || end === 'settled').toBe(true);
+    approved += 1;
+    const { made } = state.consent;
+    expect(new Set([made, ...(made.further ?? [])].map(({ decision }) => decision.approver.id))).toEqual(agreed);
+    const input = dispatchOf(state);
+    expect(checkConsent(input, verdict, undefined, START)).toBeUndefined();
+    // Nobody agreed to anything else.
+    for (const other of [...proposals, SMALL, identicalCalls(1)[0]?.arguments ?? {}]) {
+      if (JSON.stringify(other) === JSON.stringify(proposal)) continue;
+      expect(checkConsent({ ...input, arguments: other }, verdict, undefined, START)).toMatchObject({
+        code: 'DISPATCH_FORBIDDEN',
+      });
+    }
+    return undefined;
+  });
   // Not vacuous.
   expect(approved).toBeGreaterThan(50);
 });

@@ -19,6 +19,7 @@ import {
 } from '../../../support/builders/decision.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const PEOPLE = ['ann', 'Ann', 'bob', 'zoe', 'mallory'] as const;
 const DEADLINE = 100;
@@ -109,34 +110,26 @@ describe('a person is offered', () => {
 
   test('exactly what the run admits, whoever has agreed or postponed before', () => {
     const unsure = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'lost' } as const;
-    fc.assert(
-      fc.property(
-        rules,
-        fc.array(event, { maxLength: 6 }),
-        person,
-        fc.boolean(),
-        (approvers, events, asked, isSure) => {
-          const asking = judgedRun(identicalCalls(1), () => ({
-            verdict: askVerdict({ approvers, deadlineSeconds: DEADLINE }),
-          }));
-          // A call that may have run can only be approved or rejected as it is.
-          let run = isSure ? asking : { ...asking, calls: [{ ...askingOf(asking, 't1.c0'), unsure }] };
-          let now = 0;
-          for (const [nth, { who, kind, wait }] of events.entries()) {
-            now += wait;
-            const offered = permittedTo(shownIn(run), asked, ms(now));
-            const admitted = admittedIn(run, asked, ms(now));
-            expect([...offered].toSorted()).toEqual(admitted.toSorted());
-            const decision = decisionOf(kind, run, who, nth);
-            const admission = admit(run, decision, runIds(), ms(now));
-            // Only what leaves the request open: votes, withdrawals and postponements.
-            if (admission.kind !== 'accept' || kind === 'edit') continue;
-            const next = accept(run, admission.state, decision, ms(now)).run;
-            if (callOf(next, 't1.c0')?.status === 'waiting-for-consent') run = next;
-          }
-        },
-      ),
-    );
+    forAll(rules, fc.array(event, { maxLength: 6 }), person, fc.boolean(), (approvers, events, asked, isSure) => {
+      const asking = judgedRun(identicalCalls(1), () => ({
+        verdict: askVerdict({ approvers, deadlineSeconds: DEADLINE }),
+      }));
+      // A call that may have run can only be approved or rejected as it is.
+      let run = isSure ? asking : { ...asking, calls: [{ ...askingOf(asking, 't1.c0'), unsure }] };
+      let now = 0;
+      for (const [nth, { who, kind, wait }] of events.entries()) {
+        now += wait;
+        const offered = permittedTo(shownIn(run), asked, ms(now));
+        const admitted = admittedIn(run, asked, ms(now));
+        expect([...offered].toSorted()).toEqual(admitted.toSorted());
+        const decision = decisionOf(kind, run, who, nth);
+        const admission = admit(run, decision, runIds(), ms(now));
+        // Only what leaves the request open: votes, withdrawals and postponements.
+        if (admission.kind !== 'accept' || kind === 'edit') continue;
+        const next = accept(run, admission.state, decision, ms(now)).run;
+        if (callOf(next, 't1.c0')?.status === 'waiting-for-consent') run = next;
+      }
+    });
   });
 
   const open: Decidable = {

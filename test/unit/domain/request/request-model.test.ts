@@ -14,6 +14,7 @@ import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, extension, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 /** Deadline, reminder, and how far the deadline may be postponed. */
 const [DEADLINE, REMINDER, LATEST] = [100, 30, 160];
@@ -234,26 +235,23 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 
 test.each(PLANS.map((plan) => [plan.name, plan] as const))('%s', (_, plan) => {
   const ends = new Set<string | undefined>();
-  fc.assert(
-    fc.property(fc.array(event, { maxLength: 14 }), (events) => {
-      const [model, subject] = [new Model(plan), new Subject(plan)];
-      let now = 0;
-      for (const [nth, each] of events.entries()) {
-        // Whole milliseconds, as a clock has them.
-        now = Math.round((now + each.wait) * 1_000) / 1_000;
-        if ('who' in each) expect(subject.decide({ ...each, nth }, now)).toBe(model.decide(each, now));
-        else if (each.kind === 'carry') subject.carry();
-        else {
-          model.wake(now);
-          subject.wake(now);
-        }
-        expect(subject.end).toBe(model.end);
-        expect(subject.ledger).toEqual(model.ledger);
+  forMany({ numRuns: 1_500 }, fc.array(event, { maxLength: 14 }), (events) => {
+    const [model, subject] = [new Model(plan), new Subject(plan)];
+    let now = 0;
+    for (const [nth, each] of events.entries()) {
+      // Whole milliseconds, as a clock has them.
+      now = Math.round((now + each.wait) * 1_000) / 1_000;
+      if ('who' in each) expect(subject.decide({ ...each, nth }, now)).toBe(model.decide(each, now));
+      else if (each.kind === 'carry') subject.carry();
+      else {
+        model.wake(now);
+        subject.wake(now);
       }
-      ends.add(model.end);
-    }),
-    { numRuns: 1_500 },
-  );
+      expect(subject.end).toBe(model.end);
+      expect(subject.ledger).toEqual(model.ledger);
+    }
+    ends.add(model.end);
+  });
   // A property of stories in which nothing happens would hold as well.
   expect(ends).toEqual(new Set([undefined, 'approved', 'rejected', 'expired']));
 });

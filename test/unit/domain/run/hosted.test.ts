@@ -4,6 +4,7 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Execute } from '../../../../contracts/schemas/run-spec.ts';
 import { type Executing, executionOf, hostedBy, mayHost, requiresBoundTokens } from '../../../../domain/run/hosted.ts';
 import { isRefusal } from '../../../../domain/text/refusal.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const base: Executing = {
   server: 'bank',
@@ -29,27 +30,21 @@ function said(over: Partial<Executing>): string {
 
 describe('who calls a server', () => {
   test('is this service, unless the operator says otherwise', () => {
-    fc.assert(
-      fc.property(given, (each) => {
-        if (each.configured === undefined || each.configured === 'local') expect(said(each)).not.toBe('hosted');
-      }),
-    );
+    forAll(given, (each) => {
+      if (each.configured === undefined || each.configured === 'local') expect(said(each)).not.toBe('hosted');
+    });
   });
 
   test('is a provider only where it asks before each call, can show the token, and no catalog sets the tools', () => {
-    fc.assert(
-      fc.property(given, (each) => {
-        if (said(each) === 'hosted') expect(each).toMatchObject({ canHost: true, isBound: false, hasCatalog: false });
-      }),
-    );
+    forAll(given, (each) => {
+      if (said(each) === 'hosted') expect(each).toMatchObject({ canHost: true, isBound: false, hasCatalog: false });
+    });
   });
 
   test('is never this service where the operator wants the provider', () => {
-    fc.assert(
-      fc.property(given, (each) => {
-        if (each.configured === 'hosted') expect(said(each)).not.toBe('local');
-      }),
-    );
+    forAll(given, (each) => {
+      if (each.configured === 'hosted') expect(said(each)).not.toBe('local');
+    });
   });
 
   test.each([

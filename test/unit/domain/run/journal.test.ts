@@ -17,6 +17,7 @@ import {
 import { ledgerOf, saidFact } from '../../../support/builders/ledger.ts';
 import { conversation } from '../../../support/builders/message.ts';
 import { START } from '../../../support/builders/run.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const segment: ArtifactRef = { sha256: 'd'.repeat(64), bytes: 10, contentType: 'application/json' };
 
@@ -74,34 +75,30 @@ describe('journal', () => {
   });
 
   test('INV-D3: cut at any point into two executions, it is the same chain and the same conversation', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 0, max: 8 }), (before, after) => {
-        const first = filled(before);
-        const second = new Journal(first.head(segment));
-        for (let index = before; index < before + after; index += 1) {
-          second.record(START + index, saidFact(`m-${index}`));
-          second.append({ role: 'user', text: `message ${index}` });
-        }
-        const whole = filled(before + after);
-        expect(second.head(segment)).toEqual(whole.head(segment));
-        expect([...first.entries(0, 99), ...second.entries(0, 99)]).toEqual(whole.entries(0, 99));
-        expect([...first.messages(0, 99), ...second.messages(0, 99)]).toEqual(whole.messages(0, 99));
-        expect(second.segment).toEqual(segment);
-      }),
-    );
+    forAll(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 0, max: 8 }), (before, after) => {
+      const first = filled(before);
+      const second = new Journal(first.head(segment));
+      for (let index = before; index < before + after; index += 1) {
+        second.record(START + index, saidFact(`m-${index}`));
+        second.append({ role: 'user', text: `message ${index}` });
+      }
+      const whole = filled(before + after);
+      expect(second.head(segment)).toEqual(whole.head(segment));
+      expect([...first.entries(0, 99), ...second.entries(0, 99)]).toEqual(whole.entries(0, 99));
+      expect([...first.messages(0, 99), ...second.messages(0, 99)]).toEqual(whole.messages(0, 99));
+      expect(second.segment).toEqual(segment);
+    });
   });
 
   test('a range gives what this execution holds of it, whatever range is asked for', () => {
     const index = fc.integer({ min: -3, max: 12 });
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 4 }), index, index, (before, from, to) => {
-        const journal = filled(5, new Journal(filled(before).head(segment)));
-        const held = Array.from({ length: 5 }, (_, position) => position + before);
-        const wanted = held.filter((position) => position >= from && position < to);
-        expect(journal.entries(from, to).map(({ seq }) => seq)).toEqual(wanted);
-        expect(journal.messages(from, to)).toHaveLength(wanted.length);
-      }),
-    );
+    forAll(fc.integer({ min: 0, max: 4 }), index, index, (before, from, to) => {
+      const journal = filled(5, new Journal(filled(before).head(segment)));
+      const held = Array.from({ length: 5 }, (_, position) => position + before);
+      const wanted = held.filter((position) => position >= from && position < to);
+      expect(journal.entries(from, to).map(({ seq }) => seq)).toEqual(wanted);
+      expect(journal.messages(from, to)).toHaveLength(wanted.length);
+    });
   });
 });
 
@@ -111,12 +108,10 @@ describe('transcript digest', () => {
     given.map((text): Message => ({ role: 'user', text })).reduce(extendDigest, EMPTY_DIGEST);
 
   test('is equal for equal conversations and for no others', () => {
-    fc.assert(
-      fc.property(
-        texts,
-        texts,
-        (one, other) => (digestOf(one) === digestOf(other)) === (JSON.stringify(one) === JSON.stringify(other)),
-      ),
+    forAll(
+      texts,
+      texts,
+      (one, other) => (digestOf(one) === digestOf(other)) === (JSON.stringify(one) === JSON.stringify(other)),
     );
   });
 
@@ -149,25 +144,18 @@ function at(entries: readonly LedgerEntry[], index: number): LedgerEntry {
 
 describe('ledger chain', () => {
   test('one that was left alone is intact, and its head is the hash of its last entry', () => {
-    fc.assert(
-      fc.property(chain, (entries) => {
-        expect(verifyChain(entries)).toEqual({
-          kind: 'intact',
-          head: at(entries, entries.length - 1).hash,
-          length: entries.length,
-        });
-      }),
-    );
+    forAll(chain, (entries) => {
+      expect(verifyChain(entries)).toEqual({
+        kind: 'intact',
+        head: at(entries, entries.length - 1).hash,
+        length: entries.length,
+      });
+    });
     expect(verifyChain([])).toEqual({ kind: 'intact', head: GENESIS, length: 0 });
   });
 
   test('is the same after a way through JSON', () => {
-    fc.assert(
-      fc.property(
-        chain,
-        (entries) => verifyChain(JSON.parse(JSON.stringify(entries)) as LedgerEntry[]).kind === 'intact',
-      ),
-    );
+    forAll(chain, (entries) => verifyChain(JSON.parse(JSON.stringify(entries)) as LedgerEntry[]).kind === 'intact');
   });
 
   test.each<[string, (entry: LedgerEntry) => LedgerEntry]>([
@@ -179,70 +167,56 @@ describe('ledger chain', () => {
     // Sound for the test: an entry of a file may hold anything.
     ['field that no entry has', (entry) => ({ ...entry, note: 'x' }) as LedgerEntry],
   ])('a changed %s shows at that entry', (_what, change) => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => {
-        expect(brokenAt(entries.with(place, change(at(entries, place))))).toBe(place);
-      }),
-    );
+    forAll(chainAndPlace, ([entries, place]) => {
+      expect(brokenAt(entries.with(place, change(at(entries, place))))).toBe(place);
+    });
   });
 
   test('an entry that is rewritten with a hash of its own breaks the one after it', () => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => {
-        const { seq, prev } = at(entries, place);
-        expect(brokenAt(entries.with(place, sealEntry(seq, prev, START, saidFact('forged'))))).toBe(place + 1);
-      }),
-    );
+    forAll(chainAndPlace, ([entries, place]) => {
+      const { seq, prev } = at(entries, place);
+      expect(brokenAt(entries.with(place, sealEntry(seq, prev, START, saidFact('forged'))))).toBe(place + 1);
+    });
   });
 
   test('a dropped entry shows at its place', () => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => expect(brokenAt(entries.toSpliced(place, 1))).toBe(place)),
-    );
+    forAll(chainAndPlace, ([entries, place]) => expect(brokenAt(entries.toSpliced(place, 1))).toBe(place));
   });
 
   test('a cut tail shows in length and head, which the run tells apart from the entries', () => {
-    fc.assert(
-      fc.property(chain, (entries) => {
-        const cut = verifyChain(entries.slice(0, -1));
-        expect(cut).not.toEqual(verifyChain(entries));
-      }),
-    );
+    forAll(chain, (entries) => {
+      const cut = verifyChain(entries.slice(0, -1));
+      expect(cut).not.toEqual(verifyChain(entries));
+    });
   });
 
   test('swapped entries show at the first of them, also when their numbers are swapped back', () => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => {
-        const [one, other] = [at(entries, place), at(entries, place + 1)];
-        expect(brokenAt(entries.with(place, other).with(place + 1, one))).toBe(place);
-        const renumbered = entries.with(place, { ...other, seq: one.seq }).with(place + 1, { ...one, seq: other.seq });
-        expect(brokenAt(renumbered)).toBe(place);
-      }),
-    );
+    forAll(chainAndPlace, ([entries, place]) => {
+      const [one, other] = [at(entries, place), at(entries, place + 1)];
+      expect(brokenAt(entries.with(place, other).with(place + 1, one))).toBe(place);
+      const renumbered = entries.with(place, { ...other, seq: one.seq }).with(place + 1, { ...one, seq: other.seq });
+      expect(brokenAt(renumbered)).toBe(place);
+    });
   });
 
   test('an inserted entry shows, also when it is sealed with the right number and previous hash', () => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => {
-        const { seq, prev } = at(entries, place);
-        const forged = sealEntry(seq, prev, START, saidFact('forged'));
-        expect(brokenAt(entries.toSpliced(place, 0, forged))).toBe(place + 1);
-        const renumbered = entries.slice(place).map((entry) => ({ ...entry, seq: entry.seq + 1 }));
-        expect(brokenAt([...entries.slice(0, place), forged, ...renumbered])).toBe(place + 1);
-      }),
-    );
+    forAll(chainAndPlace, ([entries, place]) => {
+      const { seq, prev } = at(entries, place);
+      const forged = sealEntry(seq, prev, START, saidFact('forged'));
+      expect(brokenAt(entries.toSpliced(place, 0, forged))).toBe(place + 1);
+      const renumbered = entries.slice(place).map((entry) => ({ ...entry, seq: entry.seq + 1 }));
+      expect(brokenAt([...entries.slice(0, place), forged, ...renumbered])).toBe(place + 1);
+    });
   });
 
   test('a stretch verifies on what was before it, and on nothing else', () => {
-    fc.assert(
-      fc.property(chainAndPlace, ([entries, place]) => {
-        const stretch = entries.slice(place);
-        const { prev } = at(entries, place);
-        expect(verifyChain(stretch, place, prev)).toEqual(verifyChain(entries));
-        expect(verifyChain(stretch, place + 1, prev)).toMatchObject({ kind: 'broken', seq: place + 1 });
-        expect(verifyChain(stretch, place, 'f'.repeat(64))).toMatchObject({ kind: 'broken', seq: place });
-      }),
-    );
+    forAll(chainAndPlace, ([entries, place]) => {
+      const stretch = entries.slice(place);
+      const { prev } = at(entries, place);
+      expect(verifyChain(stretch, place, prev)).toEqual(verifyChain(entries));
+      expect(verifyChain(stretch, place + 1, prev)).toMatchObject({ kind: 'broken', seq: place + 1 });
+      expect(verifyChain(stretch, place, 'f'.repeat(64))).toMatchObject({ kind: 'broken', seq: place });
+    });
   });
 
   test('a broken chain says what is wrong, for the person who verifies it', () => {

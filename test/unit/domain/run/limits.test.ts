@@ -27,6 +27,7 @@ import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
 import { START } from '../../../support/builders/run.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 function run(over: Partial<Run>): Run {
   return { ...startRun(START), ...over };
@@ -115,19 +116,17 @@ describe('calls of a turn', () => {
 
   test('what passes never exceeds any limit, for any calls', () => {
     const sizes = fc.array(fc.integer({ min: 10, max: 600 }), { maxLength: 20 });
-    fc.assert(
-      fc.property(sizes, fc.nat({ max: 10 }), (bytes, before) => {
-        const given = limits({ callsPerTurn: 8, calls: 12, argumentBytes: 500, argumentBytesPerTurn: 1_500 });
-        const calls = bytes.map((size, index) => sized(index, size));
-        const denied = overLimit(calls, given, before);
-        const passed = calls
-          .filter(({ callId }) => !denied.has(callId))
-          .map((call) => byteLength(canonicalJson(call.arguments)));
-        expect(passed.length).toBeLessThanOrEqual(Math.min(8, 12 - Math.min(before, 12)));
-        expect(Math.max(0, ...passed)).toBeLessThanOrEqual(500);
-        expect(passed.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_500);
-      }),
-    );
+    forAll(sizes, fc.nat({ max: 10 }), (bytes, before) => {
+      const given = limits({ callsPerTurn: 8, calls: 12, argumentBytes: 500, argumentBytesPerTurn: 1_500 });
+      const calls = bytes.map((size, index) => sized(index, size));
+      const denied = overLimit(calls, given, before);
+      const passed = calls
+        .filter(({ callId }) => !denied.has(callId))
+        .map((call) => byteLength(canonicalJson(call.arguments)));
+      expect(passed.length).toBeLessThanOrEqual(Math.min(8, 12 - Math.min(before, 12)));
+      expect(Math.max(0, ...passed)).toBeLessThanOrEqual(500);
+      expect(passed.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_500);
+    });
   });
 });
 
@@ -184,13 +183,11 @@ describe('spend', () => {
     test('is never less than was spent, and less than a millionth more', () => {
       const count = fc.integer({ min: 0, max: 10_000_000 });
       const tag = fc.integer({ min: 0, max: 100_000_000 });
-      fc.assert(
-        fc.property(count, count, tag, tag, (inputs, outputs, input, output) => {
-          const exact = BigInt(inputs) * BigInt(input) + BigInt(outputs) * BigInt(output);
-          const counted = BigInt(costOf({ input, output, currency: 'EUR' }, tokens(inputs, outputs))) * 1_000_000n;
-          expect(counted >= exact && counted - exact < 1_000_000n).toBe(true);
-        }),
-      );
+      forAll(count, count, tag, tag, (inputs, outputs, input, output) => {
+        const exact = BigInt(inputs) * BigInt(input) + BigInt(outputs) * BigInt(output);
+        const counted = BigInt(costOf({ input, output, currency: 'EUR' }, tokens(inputs, outputs))) * 1_000_000n;
+        expect(counted >= exact && counted - exact < 1_000_000n).toBe(true);
+      });
     });
   });
 
@@ -208,9 +205,7 @@ describe('spend', () => {
     });
 
     test('comes back from what is shown of it', () => {
-      fc.assert(
-        fc.property(fc.maxSafeNat(), (millionths) => expect(millionthsOf(amountText(millionths))).toBe(millionths)),
-      );
+      forAll(fc.maxSafeNat(), (millionths) => expect(millionthsOf(amountText(millionths))).toBe(millionths));
     });
   });
 

@@ -5,6 +5,7 @@ import { CallSpec, RunSpec } from '../../../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { runSpecOf, wantedCall } from '../../../../domain/run/single-call.ts';
 import { specHash } from '../../../../domain/request/digest.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const call = (over: object = {}) => CallSpec.parse({ server: 'bank', tool: 'pay', initiator: { id: 'ann' }, ...over });
 // Sound: a single call has one text as input.
@@ -24,17 +25,11 @@ test('it is a run spec like any other, with the one tool of the one server', () 
 });
 
 test('whatever the arguments are, the model reads the same call back', () => {
-  fc.assert(
-    fc.property(
-      fc.dictionary(fc.string(), fc.jsonValue()),
-      fc.string({ minLength: 1, maxLength: 100 }),
-      (args, tool) => {
-        fc.pre(CallSpec.shape.tool.safeParse(tool).success && !JSON.stringify(args).includes('__proto__'));
-        const read = wantedCall([opening({ tool, arguments: JSON.parse(JSON.stringify(args)) as object })]);
-        expect(read).toEqual({ tool: `bank/${tool}`, arguments: JSON.parse(JSON.stringify(args)) });
-      },
-    ),
-  );
+  forAll(fc.dictionary(fc.string(), fc.jsonValue()), fc.string({ minLength: 1, maxLength: 100 }), (args, tool) => {
+    fc.pre(CallSpec.shape.tool.safeParse(tool).success && !JSON.stringify(args).includes('__proto__'));
+    const read = wantedCall([opening({ tool, arguments: JSON.parse(JSON.stringify(args)) as object })]);
+    expect(read).toEqual({ tool: `bank/${tool}`, arguments: JSON.parse(JSON.stringify(args)) });
+  });
 });
 
 test('the same call is the same run, in whatever order its arguments stand; another one is not (INV-D3)', () => {

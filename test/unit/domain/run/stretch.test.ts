@@ -36,6 +36,7 @@ import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 import {
   endedAs,
   freshRun,
@@ -361,17 +362,15 @@ describe('another model step', () => {
     const bounded = fc.record({ turns: small, calls: small, tokens: fc.integer({ min: 0, max: 8 }), seconds: small });
     const spent = fc.option(small, { nil: undefined });
     const spend = fc.option(fc.constantFrom('0', '0.000002'), { nil: undefined });
-    fc.assert(
-      fc.property(counts, bounded, spent, spend, small, (used, most, cost, amount, elapsed) => {
-        const { turn: taken, totalCalls, ...usage } = used;
-        const run = { ...freshRun(), turn: taken, totalCalls, usage, ...defined({ spent: cost }) };
-        const { turns, calls, tokens, seconds } = most;
-        const bound = limits({ turns, calls, tokens, wallClockSeconds: seconds, ...defined({ spend: amount }) });
-        const now = START + elapsed * 1_000;
-        const input = stretchInput({ dispatch: { decidedIn: ['run-1'], limits: bound } });
-        expect(mayGoOn(run, [], input, now, now)).toBe(reachedLimit(run, bound, now) === undefined);
-      }),
-    );
+    forAll(counts, bounded, spent, spend, small, (used, most, cost, amount, elapsed) => {
+      const { turn: taken, totalCalls, ...usage } = used;
+      const run = { ...freshRun(), turn: taken, totalCalls, usage, ...defined({ spent: cost }) };
+      const { turns, calls, tokens, seconds } = most;
+      const bound = limits({ turns, calls, tokens, wallClockSeconds: seconds, ...defined({ spend: amount }) });
+      const now = START + elapsed * 1_000;
+      const input = stretchInput({ dispatch: { decidedIn: ['run-1'], limits: bound } });
+      expect(mayGoOn(run, [], input, now, now)).toBe(reachedLimit(run, bound, now) === undefined);
+    });
   });
 });
 
@@ -433,49 +432,46 @@ function runRefusing(paths: readonly string[], counts: boolean): Run {
 }
 
 test('over any turns, a stretch knows what the run knows: counts, cost, tally and results, and sends no call that the run would not (INV-G1, INV-G3, INV-G4)', () => {
-  fc.assert(
-    fc.property(plan, ({ turns, counts, isPriced, refused, most }) => {
-      let run = runRefusing(refused, counts);
-      const { step, ...rest } = stretchInput({}, run);
-      const input: StretchInput = {
-        ...rest,
-        step: { ...step, ...(counts ? { earlier: run.tally ?? EMPTY_TALLY } : {}) },
-        state: stretchState(run, counts),
-        dispatch: { ...rest.dispatch, limits: most },
-        ...defined({ price: isPriced ? PRICE : undefined }),
-      };
-      let within = stretchRun(input.state);
-      for (const { calls, inputTokens, isReversed } of turns) {
-        const proposals = calls.map(({ path, kind }) => ({ arguments: { path }, ...PROPOSALS[kind] }));
-        const answer = stepOf(run.turn + 1, proposals, { usage: { inputTokens, outputTokens: 1 } });
-        within = openedTurn(within, answer, input, START);
-        run = openedByRun(run, answer, input).run;
-        expect(countsOf(within)).toEqual(countsOf(run));
-        const leaves = leavesWhole(within, input);
-        const isRefused = calls.some(({ path }) => refused.some((each) => each === path));
-        const areFine = calls.length > 0 && calls.every(({ kind }) => kind === 'fine');
-        const areCleared = run.calls.every(({ status }) => status === 'cleared');
-        expect(leaves).toBe(areFine && !isRefused && areCleared);
-        if (!leaves) return;
+  forMany({ numRuns: 500 }, plan, ({ turns, counts, isPriced, refused, most }) => {
+    let run = runRefusing(refused, counts);
+    const { step, ...rest } = stretchInput({}, run);
+    const input: StretchInput = {
+      ...rest,
+      step: { ...step, ...(counts ? { earlier: run.tally ?? EMPTY_TALLY } : {}) },
+      state: stretchState(run, counts),
+      dispatch: { ...rest.dispatch, limits: most },
+      ...defined({ price: isPriced ? PRICE : undefined }),
+    };
+    let within = stretchRun(input.state);
+    for (const { calls, inputTokens, isReversed } of turns) {
+      const proposals = calls.map(({ path, kind }) => ({ arguments: { path }, ...PROPOSALS[kind] }));
+      const answer = stepOf(run.turn + 1, proposals, { usage: { inputTokens, outputTokens: 1 } });
+      within = openedTurn(within, answer, input, START);
+      run = openedByRun(run, answer, input).run;
+      expect(countsOf(within)).toEqual(countsOf(run));
+      const leaves = leavesWhole(within, input);
+      const isRefused = calls.some(({ path }) => refused.some((each) => each === path));
+      const areFine = calls.length > 0 && calls.every(({ kind }) => kind === 'fine');
+      const areCleared = run.calls.every(({ status }) => status === 'cleared');
+      expect(leaves).toBe(areFine && !isRefused && areCleared);
+      if (!leaves) return;
 
-        const record = toLeave(within, START).map((call, index): StretchedCall => {
-          const { outcome = succeeded, tookMs = 0 } = calls[index] ?? {};
-          return { ...call, endedAt: START + tookMs, result: endedAs(outcome) };
-        });
-        within = afterCalls(within, record);
-        for (const { callId } of record) run = dispatched(run, callId)?.run ?? run;
-        for (const { callId, result } of isReversed ? record.toReversed() : record)
-          if (isConcluded(result)) run = ended(run, callId, result.outcome).run;
-        expect(within.calls).toEqual(run.calls);
-        if (!isOver({ step: answer, at: START, calls: record })) return;
-        expect(resultsOf(within)).toEqual(resultsOf(run));
-        within = closeTurn(within, input.step.earlier === undefined ? undefined : true);
-        run = closeTurn(run, counts ? true : undefined);
-        expect(countsOf(within)).toEqual(countsOf(run));
-      }
-    }),
-    { numRuns: 500 },
-  );
+      const record = toLeave(within, START).map((call, index): StretchedCall => {
+        const { outcome = succeeded, tookMs = 0 } = calls[index] ?? {};
+        return { ...call, endedAt: START + tookMs, result: endedAs(outcome) };
+      });
+      within = afterCalls(within, record);
+      for (const { callId } of record) run = dispatched(run, callId)?.run ?? run;
+      for (const { callId, result } of isReversed ? record.toReversed() : record)
+        if (isConcluded(result)) run = ended(run, callId, result.outcome).run;
+      expect(within.calls).toEqual(run.calls);
+      if (!isOver({ step: answer, at: START, calls: record })) return;
+      expect(resultsOf(within)).toEqual(resultsOf(run));
+      within = closeTurn(within, input.step.earlier === undefined ? undefined : true);
+      run = closeTurn(run, counts ? true : undefined);
+      expect(countsOf(within)).toEqual(countsOf(run));
+    }
+  });
 
   function countsOf({ turn, totalCalls, usage, spent, tally }: Run): Partial<Run> {
     return { turn, totalCalls, usage, ...defined({ spent, tally }) };

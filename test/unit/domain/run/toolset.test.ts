@@ -23,6 +23,7 @@ import { say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 import { serverTools, toolDefinition } from '../../../support/builders/tool.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** What every provider accepts. */
 const LEGAL = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -45,39 +46,31 @@ function namesOf(tools: readonly OfferedTool[]): string[] {
 
 describe('model names', () => {
   test('every tool has one that is legal for every provider and means no other tool', () => {
-    fc.assert(
-      fc.property(parts, (given) => {
-        const offered = assembleToolset(given);
-        expect(offered).toHaveLength(given.flatMap(({ tools }) => tools.tools).length);
-        for (const name of namesOf(offered)) expect(name).toMatch(LEGAL);
-        expect(new Set(namesOf(offered)).size).toBe(offered.length);
-      }),
-    );
+    forAll(parts, (given) => {
+      const offered = assembleToolset(given);
+      expect(offered).toHaveLength(given.flatMap(({ tools }) => tools.tools).length);
+      for (const name of namesOf(offered)) expect(name).toMatch(LEGAL);
+      expect(new Set(namesOf(offered)).size).toBe(offered.length);
+    });
   });
 
   test('S3.5: a name leads back to the server and the original tool name, unchanged', () => {
-    fc.assert(
-      fc.property(parts, (given) => {
-        const originals = given.flatMap(({ tools }) =>
-          tools.tools.map(({ definition }) => `${tools.server} ${definition.name}`),
-        );
-        const reached = assembleToolset(given).map(({ server, definition }) => `${server} ${definition.name}`);
-        expect(reached.toSorted()).toEqual(originals.toSorted());
-      }),
-    );
+    forAll(parts, (given) => {
+      const originals = given.flatMap(({ tools }) =>
+        tools.tools.map(({ definition }) => `${tools.server} ${definition.name}`),
+      );
+      const reached = assembleToolset(given).map(({ server, definition }) => `${server} ${definition.name}`);
+      expect(reached.toSorted()).toEqual(originals.toSorted());
+    });
   });
 
   test('S4.3: do not depend on the order of servers or of their tools', () => {
-    fc.assert(
-      fc.property(parts, (given) => {
-        const turned = given
-          .toReversed()
-          .map(({ tools }) => ({ tools: { ...tools, tools: tools.tools.toReversed() } }));
-        const name = ({ server, definition, modelName }: OfferedTool): string =>
-          `${server} ${definition.name} ${modelName}`;
-        expect(assembleToolset(turned).map(name).toSorted()).toEqual(assembleToolset(given).map(name).toSorted());
-      }),
-    );
+    forAll(parts, (given) => {
+      const turned = given.toReversed().map(({ tools }) => ({ tools: { ...tools, tools: tools.tools.toReversed() } }));
+      const name = ({ server, definition, modelName }: OfferedTool): string =>
+        `${server} ${definition.name} ${modelName}`;
+      expect(assembleToolset(turned).map(name).toSorted()).toEqual(assembleToolset(given).map(name).toSorted());
+    });
   });
 
   const legal = (tool: string) => namesOf(offer(['files', [tool]]))[0] ?? '';

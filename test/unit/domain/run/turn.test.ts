@@ -21,6 +21,7 @@ import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, POLICY_VERSION, proposedRun, runIds, START } from '../../../support/builders/run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const { rejected, expired, cancelled, succeeded } = outcomes();
 const MOMENTARY = [
@@ -229,25 +230,23 @@ test('over any conversation, exactly those are asked that nobody refused since t
     }),
     spoken: fc.boolean(),
   });
-  fc.assert(
-    fc.property(fc.array(turn, { maxLength: 12 }), (turns) => {
-      let run = begin();
-      const refused = new Set<string>();
-      for (const { calls, spoken } of turns) {
-        const paths = calls.map(({ path }) => path);
-        run = turnOf(run, paths).run;
-        expect(statusesOf(run)).toEqual(paths.map((path) => (refused.has(path) ? 'settled' : 'waiting-for-consent')));
-        for (const [index, { path, outcome }] of calls.entries()) {
-          if (run.calls[index]?.status === 'waiting-for-consent' && outcome.kind === 'rejected') refused.add(path);
-          run = ended(run, callIdOf(run.turn, index), outcome).run;
-        }
-        run = closeTurn(run);
-        if (!spoken) continue;
-        run = unqueued(heard(run, say({ messageId: `m${run.turn}` })).run);
-        refused.clear();
+  forAll(fc.array(turn, { maxLength: 12 }), (turns) => {
+    let run = begin();
+    const refused = new Set<string>();
+    for (const { calls, spoken } of turns) {
+      const paths = calls.map(({ path }) => path);
+      run = turnOf(run, paths).run;
+      expect(statusesOf(run)).toEqual(paths.map((path) => (refused.has(path) ? 'settled' : 'waiting-for-consent')));
+      for (const [index, { path, outcome }] of calls.entries()) {
+        if (run.calls[index]?.status === 'waiting-for-consent' && outcome.kind === 'rejected') refused.add(path);
+        run = ended(run, callIdOf(run.turn, index), outcome).run;
       }
-    }),
-  );
+      run = closeTurn(run);
+      if (!spoken) continue;
+      run = unqueued(heard(run, say({ messageId: `m${run.turn}` })).run);
+      refused.clear();
+    }
+  });
 });
 
 // Verdicts on the calls of a turn, as they are recorded (INV-G3, INV-G4, S4.6).

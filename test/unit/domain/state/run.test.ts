@@ -27,6 +27,7 @@ import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { askingRun, judgedRun, POLICY_VERSION, START } from '../../../support/builders/run.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 describe('a run', () => {
   test('begins empty', () => {
@@ -194,18 +195,16 @@ describe('executions of a run', () => {
   });
 
   test('over any history of continuing and resetting, exactly the runs since the last reset count', () => {
-    fc.assert(
-      fc.property(fc.array(fc.constantFrom('continue', 'reset'), { maxLength: 30 }), (steps) => {
-        let execution = first;
-        let counting = ['r1'];
-        for (const [index, step] of steps.entries()) {
-          const runId = `r${index + 2}`;
-          execution = step === 'continue' ? continued(execution, runId) : reset(execution, runId);
-          counting = step === 'continue' ? [...counting, runId] : [runId];
-        }
-        expect(decidedIn(execution)).toEqual(counting);
-      }),
-    );
+    forAll(fc.array(fc.constantFrom('continue', 'reset'), { maxLength: 30 }), (steps) => {
+      let execution = first;
+      let counting = ['r1'];
+      for (const [index, step] of steps.entries()) {
+        const runId = `r${index + 2}`;
+        execution = step === 'continue' ? continued(execution, runId) : reset(execution, runId);
+        counting = step === 'continue' ? [...counting, runId] : [runId];
+      }
+      expect(decidedIn(execution)).toEqual(counting);
+    });
   });
 
   test('what is carried stays small: the newest 200 runs', () => {

@@ -14,6 +14,7 @@ import {
   visible,
 } from '../../../../domain/text/escape.ts';
 import { anyText, unicodeText } from '../../../support/builders/arbitraries.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** Characters that show nothing, or something else than what they are, each with the name Unicode gives it. */
 const INVISIBLE: readonly (readonly [string, number])[] = [
@@ -56,11 +57,9 @@ describe('visible text', () => {
 
   test('no invisible character survives in any text', () => {
     const invisible = fc.constantFrom(...INVISIBLE.map(([, point]) => String.fromCodePoint(point)));
-    fc.assert(
-      fc.property(fc.array(fc.oneof(invisible, anyText(4))), (parts) => {
-        expect(visible(parts.join(''))).not.toMatch(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u);
-      }),
-    );
+    forAll(fc.array(fc.oneof(invisible, anyText(4))), (parts) => {
+      expect(visible(parts.join(''))).not.toMatch(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u);
+    });
   });
 
   test('what everybody can see is left alone', () => {
@@ -109,14 +108,12 @@ describe('text that stands alone', () => {
 describe('text of others beside words of ours', () => {
   test('ends where its mark stands, whatever it holds', () => {
     expect(quoted('say "no", \\')).toBe('"say \\"no\\", \\\\"');
-    fc.assert(
-      fc.property(anyText(), anyText(), (one, other) => {
-        const line = `${quoted(one)}, ${quoted(other)}`;
-        expect(line).toMatch(/^"(?:[^"\\]|\\.)*", "(?:[^"\\]|\\.)*"$/u);
-        expect(line).not.toMatch(/ {2}/);
-        expect(visible(line)).toBe(line);
-      }),
-    );
+    forAll(anyText(), anyText(), (one, other) => {
+      const line = `${quoted(one)}, ${quoted(other)}`;
+      expect(line).toMatch(/^"(?:[^"\\]|\\.)*", "(?:[^"\\]|\\.)*"$/u);
+      expect(line).not.toMatch(/ {2}/);
+      expect(visible(line)).toBe(line);
+    });
   });
 
   test('shows each space after the first: no terminal can break it into what looks like another line', () => {
@@ -136,23 +133,19 @@ describe('Markdown', () => {
   const active = /[\\`*_{}[\]()#+\-.!|<>&~$:@\n\r\t]/;
 
   test('nothing that could be markup is left but the numbers of escaped characters', () => {
-    fc.assert(
-      fc.property(anyText(), (text) => {
-        const rest = markdown(text).replaceAll(/&#\d+;/g, '');
-        expect(rest).not.toMatch(active);
-      }),
-    );
+    forAll(anyText(), (text) => {
+      const rest = markdown(text).replaceAll(/&#\d+;/g, '');
+      expect(rest).not.toMatch(active);
+    });
   });
 
   test('it reads back as the visible text', () => {
-    fc.assert(
-      fc.property(anyText(), (text) => {
-        const read = markdown(text).replaceAll(/&#(\d+);/g, (_all, number: string) =>
-          String.fromCharCode(Number(number)),
-        );
-        expect(read.replaceAll(/[\u2068\u2069]/g, '')).toBe(unhidden(text));
-      }),
-    );
+    forAll(anyText(), (text) => {
+      const read = markdown(text).replaceAll(/&#(\d+);/g, (_all, number: string) =>
+        String.fromCharCode(Number(number)),
+      );
+      expect(read.replaceAll(/[\u2068\u2069]/g, '')).toBe(unhidden(text));
+    });
   });
 
   test.each([
@@ -184,28 +177,24 @@ describe('bounded text', () => {
   });
 
   test('what is kept is the beginning, and what is counted is the rest', () => {
-    fc.assert(
-      fc.property(unicodeText(), fc.nat({ max: 20 }), (text, most) => {
-        const [, kept = text, missing = '0'] = /^(.*)… \((\d+) more characters\)$/su.exec(bounded(text, most)) ?? [];
-        expect(text.startsWith(kept)).toBe(true);
-        expect([...kept].length + Number(missing)).toBe([...text].length);
-      }),
-    );
+    forAll(unicodeText(), fc.nat({ max: 20 }), (text, most) => {
+      const [, kept = text, missing = '0'] = /^(.*)… \((\d+) more characters\)$/su.exec(bounded(text, most)) ?? [];
+      expect(text.startsWith(kept)).toBe(true);
+      expect([...kept].length + Number(missing)).toBe([...text].length);
+    });
   });
 
   test('bytes are bounded too: what fits is left alone, what does not is cut to at most so many', () => {
     expect(boundedBytes('äöü', 6)).toBe('äöü');
     expect(boundedBytes('äöü', 5)).toBe('ä…');
     expect(boundedBytes('äöü', 3)).toBe('…');
-    fc.assert(
-      fc.property(unicodeText(), fc.integer({ min: 3, max: 30 }), (text, most) => {
-        const cut = boundedBytes(text, most);
-        expect(byteLength(cut)).toBeLessThanOrEqual(most);
-        expect(cut === text || (cut.endsWith('…') && text.startsWith(cut.slice(0, -1)))).toBe(true);
-        // Nothing is cut that had room: the next character, of at most four bytes, did not fit.
-        if (cut !== text) expect(byteLength(cut)).toBeGreaterThan(most - 4);
-      }),
-    );
+    forAll(unicodeText(), fc.integer({ min: 3, max: 30 }), (text, most) => {
+      const cut = boundedBytes(text, most);
+      expect(byteLength(cut)).toBeLessThanOrEqual(most);
+      expect(cut === text || (cut.endsWith('…') && text.startsWith(cut.slice(0, -1)))).toBe(true);
+      // Nothing is cut that had room: the next character, of at most four bytes, did not fit.
+      if (cut !== text) expect(byteLength(cut)).toBeGreaterThan(most - 4);
+    });
   });
 });
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { globCovers, globMatches, nearNames, splitTool } from '../../../../domain/text/match.ts';
+import { forAll, forMany } from '../../../support/for-all.ts';
 
 describe('patterns', () => {
   const short = fc.stringMatching(/^[ab*]{0,6}$/);
@@ -9,13 +10,10 @@ describe('patterns', () => {
 
   describe('a star', () => {
     test('is for any characters, and everything else for itself: the same as a pattern written out', () => {
-      fc.assert(
-        fc.property(short, name, (glob, text) => {
-          const pattern = new RegExp(`^${glob.replaceAll('*', '.*')}$`, 's');
-          expect(globMatches(glob, text)).toBe(pattern.test(text));
-        }),
-        { numRuns: 2_000 },
-      );
+      forMany({ numRuns: 2_000 }, short, name, (glob, text) => {
+        const pattern = new RegExp(`^${glob.replaceAll('*', '.*')}$`, 's');
+        expect(globMatches(glob, text)).toBe(pattern.test(text));
+      });
     });
 
     test('costs no more than the product of both lengths', () => {
@@ -24,12 +22,9 @@ describe('patterns', () => {
   });
 
   test('what covers another matches all that the other does', () => {
-    fc.assert(
-      fc.property(short, short, name, (wide, narrow, text) => {
-        if (globCovers(wide, narrow) && globMatches(narrow, text)) expect(globMatches(wide, text)).toBe(true);
-      }),
-      { numRuns: 2_000 },
-    );
+    forMany({ numRuns: 2_000 }, short, short, name, (wide, narrow, text) => {
+      if (globCovers(wide, narrow) && globMatches(narrow, text)) expect(globMatches(wide, text)).toBe(true);
+    });
     expect(globCovers('bank*', 'bank')).toBe(true);
     expect(globCovers('*', 'b*k')).toBe(true);
     expect(globCovers('bank', 'bank*')).toBe(false);
@@ -67,18 +62,16 @@ describe('near names', () => {
   });
 
   test('never more than asked for, never a name that is not known, never one twice', () => {
-    fc.assert(
-      fc.property(
-        fc.string({ maxLength: 80 }),
-        fc.uniqueArray(fc.string({ maxLength: 80 })),
-        fc.nat({ max: 5 }),
-        (wanted, names, most) => {
-          const near = nearNames(wanted, names, most);
-          expect(near.length).toBeLessThanOrEqual(most);
-          expect(new Set(near).size).toBe(near.length);
-          for (const name of near) expect(names).toContain(name);
-        },
-      ),
+    forAll(
+      fc.string({ maxLength: 80 }),
+      fc.uniqueArray(fc.string({ maxLength: 80 })),
+      fc.nat({ max: 5 }),
+      (wanted, names, most) => {
+        const near = nearNames(wanted, names, most);
+        expect(near.length).toBeLessThanOrEqual(most);
+        expect(new Set(near).size).toBe(near.length);
+        for (const name of near) expect(names).toContain(name);
+      },
     );
   });
 
@@ -94,15 +87,13 @@ describe('near names', () => {
     const letter = fc.constantFrom('q', 'z', '7');
     const place = fc.nat({ max: 9 });
     const edit = fc.record({ kind: fc.constantFrom('change', 'drop', 'add'), place, letter });
-    fc.assert(
-      fc.property(fc.array(edit, { minLength: 1, maxLength: 2 }), (edits) => {
-        const wanted = edits.reduce((name, { kind, place: index, letter: put }) => {
-          const kept = kind === 'add' ? index : index + 1;
-          return `${name.slice(0, index)}${kind === 'drop' ? '' : put}${name.slice(kept)}`;
-        }, 'aabbccddee');
-        expect(nearNames(wanted, ['aabbccddee'])).toEqual(['aabbccddee']);
-      }),
-    );
+    forAll(fc.array(edit, { minLength: 1, maxLength: 2 }), (edits) => {
+      const wanted = edits.reduce((name, { kind, place: index, letter: put }) => {
+        const kept = kind === 'add' ? index : index + 1;
+        return `${name.slice(0, index)}${kind === 'drop' ? '' : put}${name.slice(kept)}`;
+      }, 'aabbccddee');
+      expect(nearNames(wanted, ['aabbccddee'])).toEqual(['aabbccddee']);
+    });
   });
 
   test('three edits away, without a shared word, is another name', () => {

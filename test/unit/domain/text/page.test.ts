@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { PAGE_BYTES, pageOf } from '../../../../domain/text/page.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 describe('page', () => {
   test('holds as many items as fit, from the first on', () => {
@@ -23,14 +24,12 @@ describe('page', () => {
   });
 
   test('reading page after page gives every item once, in order', () => {
-    fc.assert(
-      fc.property(fc.array(fc.string({ maxLength: 30 })), fc.integer({ min: 1, max: 60 }), (items, most) => {
-        const read: string[] = [];
-        // At most one reading per item: a reader always gets on.
-        for (const _item of items) read.push(...pageOf(items.slice(read.length), most));
-        expect(read).toEqual(items);
-      }),
-    );
+    forAll(fc.array(fc.string({ maxLength: 30 })), fc.integer({ min: 1, max: 60 }), (items, most) => {
+      const read: string[] = [];
+      // At most one reading per item: a reader always gets on.
+      for (const _item of items) read.push(...pageOf(items.slice(read.length), most));
+      expect(read).toEqual(items);
+    });
   });
 
   test('is half of what one payload may hold', () => {

@@ -5,14 +5,13 @@ import { canonicalJson, sha256Hex } from '../../../../domain/text/canonical.ts';
 import { spaced, visible } from '../../../../domain/text/escape.ts';
 import { jsonLine, jsonLines } from '../../../../domain/text/shown-json.ts';
 import { jsonObject, jsonValue } from '../../../support/builders/arbitraries.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 describe('a value in one line', () => {
   test('is its canonical form, made visible, where nothing is cut', () => {
-    fc.assert(
-      fc.property(jsonValue, (value) => {
-        expect(jsonLine(value)).toEqual({ text: spaced(canonicalJson(value)), cuts: 0 });
-      }),
-    );
+    forAll(jsonValue, (value) => {
+      expect(jsonLine(value)).toEqual({ text: spaced(canonicalJson(value)), cuts: 0 });
+    });
   });
 
   test('cuts each long text and key by itself, and says its length and digest', () => {
@@ -24,13 +23,11 @@ describe('a value in one line', () => {
   });
 
   test('shows every number, word and name of short texts, however many long ones stand before them', () => {
-    fc.assert(
-      fc.property(jsonObject, fc.integer(), (value, amount) => {
-        const { text } = jsonLine({ a: 'x'.repeat(500), m: value, z: { amount } }, 40);
-        expect(text.endsWith(`,"z":{"amount":${amount}}}`)).toBe(true);
-        expect(visible(text)).toBe(text);
-      }),
-    );
+    forAll(jsonObject, fc.integer(), (value, amount) => {
+      const { text } = jsonLine({ a: 'x'.repeat(500), m: value, z: { amount } }, 40);
+      expect(text.endsWith(`,"z":{"amount":${amount}}}`)).toBe(true);
+      expect(visible(text)).toBe(text);
+    });
   });
 
   test('leaves out what JSON leaves out, and keeps a member called __proto__', () => {
@@ -49,13 +46,11 @@ describe('a value in lines', () => {
   });
 
   test('holds the same as in one line', () => {
-    fc.assert(
-      fc.property(jsonObject, (value) => {
-        const { text } = jsonLines(value, undefined, 0);
-        expect(text.replaceAll(/\n(?: {2})?/g, '').replaceAll(/,$/gm, ',')).toBe(
-          Object.keys(value).length === 0 ? '{}' : jsonLine(value).text,
-        );
-      }),
-    );
+    forAll(jsonObject, (value) => {
+      const { text } = jsonLines(value, undefined, 0);
+      expect(text.replaceAll(/\n(?: {2})?/g, '').replaceAll(/,$/gm, ',')).toBe(
+        Object.keys(value).length === 0 ? '{}' : jsonLine(value).text,
+      );
+    });
   });
 });

@@ -9,6 +9,7 @@ import {
   namesSecret,
 } from '../../../../domain/text/urls.ts';
 import { unicodeText } from '../../../support/builders/arbitraries.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 describe('canonical server URL', () => {
   test.each([
@@ -34,29 +35,22 @@ describe('canonical server URL', () => {
   });
 
   test('agrees with the WHATWG parser on every URL that it writes, but for the slash of an empty path', () => {
-    fc.assert(
-      fc.property(
-        fc.webUrl({ validSchemes: ['http', 'https'], withQueryParameters: true, withFragments: true }),
-        (given) => {
-          const url = new URL(given);
-          const fragment = url.hash;
-          // Setting them also takes a lone `?` or `#` away.
-          url.hash = '';
-          if (url.search === '') url.search = '';
-          const isBare = url.pathname === '/' && url.search === '';
-          expect(canonicalServerUrl(`${url.href}${fragment}`)).toBe(isBare ? url.origin : url.href);
-        },
-      ),
-    );
+    forAll(fc.webUrl({ validSchemes: ['http', 'https'], withQueryParameters: true, withFragments: true }), (given) => {
+      const url = new URL(given);
+      const fragment = url.hash;
+      // Setting them also takes a lone `?` or `#` away.
+      url.hash = '';
+      if (url.search === '') url.search = '';
+      const isBare = url.pathname === '/' && url.search === '';
+      expect(canonicalServerUrl(`${url.href}${fragment}`)).toBe(isBare ? url.origin : url.href);
+    });
   });
 
   test('a canonical URL stays as it is', () => {
-    fc.assert(
-      fc.property(fc.webUrl({ withQueryParameters: true, withFragments: true }), (url) => {
-        const once = canonicalServerUrl(url);
-        expect(canonicalServerUrl(once)).toBe(once);
-      }),
-    );
+    forAll(fc.webUrl({ withQueryParameters: true, withFragments: true }), (url) => {
+      const once = canonicalServerUrl(url);
+      expect(canonicalServerUrl(once)).toBe(once);
+    });
   });
 });
 
@@ -113,7 +107,7 @@ describe('a parameter', () => {
   });
 
   test('may be looked for in any text', () => {
-    fc.assert(fc.property(unicodeText(), (text) => typeof hasSecretParameter(text) === 'boolean'));
+    forAll(unicodeText(), (text) => typeof hasSecretParameter(text) === 'boolean');
   });
 });
 

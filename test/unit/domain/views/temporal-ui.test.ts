@@ -21,6 +21,7 @@ import { allowVerdict, approverRule, askVerdict, denyVerdict } from '../../../su
 import { flyingRun, outcomePause, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { askingRun, judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 /** Each of these builds a dozen requests and their digests. */
 const FEW = { numRuns: 25 };
@@ -76,17 +77,14 @@ describe('pending memo', () => {
   });
 
   test('is at most 1.5 KiB as JSON, for any names, and then says that it is cut', () => {
-    fc.assert(
-      fc.property(anyNames, (run) => {
-        const memo = pendingMemo(run, runIds());
-        expect(byteLength(JSON.stringify(memo))).toBeLessThanOrEqual(1_536);
-        expect(memo.count).toBe(run.calls.length);
-        expect(memo.truncated).toBe(memo.requests.length < memo.count);
-        expect(memo.requests.length).toBeGreaterThan(0);
-        expect(JSON.stringify(memo)).not.toMatch(INVISIBLE);
-      }),
-      FEW,
-    );
+    forMany(FEW, anyNames, (run) => {
+      const memo = pendingMemo(run, runIds());
+      expect(byteLength(JSON.stringify(memo))).toBeLessThanOrEqual(1_536);
+      expect(memo.count).toBe(run.calls.length);
+      expect(memo.truncated).toBe(memo.requests.length < memo.count);
+      expect(memo.requests.length).toBeGreaterThan(0);
+      expect(JSON.stringify(memo)).not.toMatch(INVISIBLE);
+    });
   });
 
   test('names as many as fit where names are as long as they may be', () => {
@@ -147,16 +145,13 @@ describe('summary', () => {
   });
 
   test('is at most half of the 400 bytes that Temporal takes, on one line, for any names', () => {
-    fc.assert(
-      fc.property(anyNames, anyText(300), (run, about) => {
-        for (const state of run.calls) {
-          const summary = summaryOf(state, about);
-          expect(byteLength(summary)).toBeLessThanOrEqual(200);
-          expect(summary).not.toMatch(INVISIBLE);
-        }
-      }),
-      FEW,
-    );
+    forMany(FEW, anyNames, anyText(300), (run, about) => {
+      for (const state of run.calls) {
+        const summary = summaryOf(state, about);
+        expect(byteLength(summary)).toBeLessThanOrEqual(200);
+        expect(summary).not.toMatch(INVISIBLE);
+      }
+    });
   });
 });
 
@@ -241,31 +236,28 @@ describe('current details', () => {
   });
 
   test('no text of a model or tool is markup in them, or invisible', () => {
-    fc.assert(
-      fc.property(anyNames, fc.dictionary(anyText(), anyText(), { noNullPrototype: true }), (named, args) => {
-        const run = {
-          ...named,
-          calls: named.calls.map((state) => ({ ...state, call: { ...state.call, arguments: args } })),
-        };
-        const ours =
-          /^(\*\*waiting\*\* · turn 1 · \d+ calls?|### \d+ waiting for a decision|- \*\*t\d+\.c\d+\*\* \S.*|  - (who|arguments): .*|)$/;
-        for (const isolated of currentDetails('waiting', run).split('\n')) {
-          // Ours are the only isolates, and each of them ends.
-          const line = isolated.replaceAll(/\u2068([^\u2068\u2069]*)\u2069/g, '$1');
-          expect(line).toMatch(ours);
-          expect(line).not.toMatch(INVISIBLE);
-          const span = /^  - arguments: (`+) (.*) \1$/.exec(line);
-          // A code span is ended only by a run of backticks as long as the one that began it.
-          if (span !== null) expect(span[2]?.match(/`+/g) ?? []).not.toContain(span[1]);
-          if (span !== null) continue;
-          const theirs = line
-            .replace(/^(\*\*waiting\*\*|###|- \*\*t\d+\.c\d+\*\*|  - )/, '')
-            .replace(/ until [\dTZ:.-]+$/, '');
-          expect(theirs.replaceAll(/&#\d+;/g, '')).not.toMatch(/[\\`*_{}[\]()#+!|<>&~$@]/);
-        }
-      }),
-      FEW,
-    );
+    forMany(FEW, anyNames, fc.dictionary(anyText(), anyText(), { noNullPrototype: true }), (named, args) => {
+      const run = {
+        ...named,
+        calls: named.calls.map((state) => ({ ...state, call: { ...state.call, arguments: args } })),
+      };
+      const ours =
+        /^(\*\*waiting\*\* · turn 1 · \d+ calls?|### \d+ waiting for a decision|- \*\*t\d+\.c\d+\*\* \S.*|  - (who|arguments): .*|)$/;
+      for (const isolated of currentDetails('waiting', run).split('\n')) {
+        // Ours are the only isolates, and each of them ends.
+        const line = isolated.replaceAll(/\u2068([^\u2068\u2069]*)\u2069/g, '$1');
+        expect(line).toMatch(ours);
+        expect(line).not.toMatch(INVISIBLE);
+        const span = /^  - arguments: (`+) (.*) \1$/.exec(line);
+        // A code span is ended only by a run of backticks as long as the one that began it.
+        if (span !== null) expect(span[2]?.match(/`+/g) ?? []).not.toContain(span[1]);
+        if (span !== null) continue;
+        const theirs = line
+          .replace(/^(\*\*waiting\*\*|###|- \*\*t\d+\.c\d+\*\*|  - )/, '')
+          .replace(/ until [\dTZ:.-]+$/, '');
+        expect(theirs.replaceAll(/&#\d+;/g, '')).not.toMatch(/[\\`*_{}[\]()#+!|<>&~$@]/);
+      }
+    });
   });
 });
 
@@ -314,10 +306,7 @@ describe('search attributes', () => {
   });
 
   test('hold nothing invisible, which some stores of visibility refuse', () => {
-    fc.assert(
-      fc.property(anyNames, (run) => expect(pendingAttributes(run).tools.join('')).not.toMatch(INVISIBLE)),
-      FEW,
-    );
+    forMany(FEW, anyNames, (run) => expect(pendingAttributes(run).tools.join('')).not.toMatch(INVISIBLE));
   });
 });
 

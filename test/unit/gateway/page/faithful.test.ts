@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { foreign, rawJson, tree } from '../../../../gateway/page/kit/faithful.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 /** The text as a browser reads it out of our markup: tags off, entities back. */
 function readOf(text: string): string {
@@ -19,24 +20,20 @@ const json = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.js
 }) as fc.Arbitrary<Record<string, never>>;
 
 test('no text of a value becomes a tag, an attribute or an entity', () => {
-  fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom('<', '>', '"', "'", '&', '=', 'a', ' ', '/', ';') }), (text) => {
-      const { text: made } = foreign(text);
-      const inner = made.replace(/^<bdi dir="ltr">/, '').replace(/<\/bdi>$/, '');
-      expect(inner).not.toMatch(/[<>"']/);
-      expect(readOf(inner)).toBe(text);
-    }),
-  );
+  forAll(fc.string({ unit: fc.constantFrom('<', '>', '"', "'", '&', '=', 'a', ' ', '/', ';') }), (text) => {
+    const { text: made } = foreign(text);
+    const inner = made.replace(/^<bdi dir="ltr">/, '').replace(/<\/bdi>$/, '');
+    expect(inner).not.toMatch(/[<>"']/);
+    expect(readOf(inner)).toBe(text);
+  });
 });
 
 test('no control, bidi, zero-width, private or combining character reaches the page', () => {
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (text) => {
-      expect(foreign(text).text).not.toMatch(
-        /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?=\p{M})\p{Script=Inherited}|\p{M}{4}/u,
-      );
-    }),
-  );
+  forAll(fc.string({ unit: 'binary' }), (text) => {
+    expect(foreign(text).text).not.toMatch(
+      /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?=\p{M})\p{Script=Inherited}|\p{M}{4}/u,
+    );
+  });
 });
 
 test.each([
@@ -59,18 +56,16 @@ test('right-to-left letters are isolated from the numbers beside them', () => {
 });
 
 test('every name and every scalar of the arguments is in the tree, in the order of the data', () => {
-  fc.assert(
-    fc.property(json, (values) => {
-      const { text } = tree(values);
-      let from = 0;
-      for (const name of Object.keys(values)) {
-        const [plain = ''] = name.match(/^[ -~]*/) ?? [];
-        const at = readOf(text).indexOf(plain, from);
-        expect(at).toBeGreaterThanOrEqual(from);
-        from = at;
-      }
-    }),
-  );
+  forAll(json, (values) => {
+    const { text } = tree(values);
+    let from = 0;
+    for (const name of Object.keys(values)) {
+      const [plain = ''] = name.match(/^[ -~]*/) ?? [];
+      const at = readOf(text).indexOf(plain, from);
+      expect(at).toBeGreaterThanOrEqual(from);
+      from = at;
+    }
+  });
 });
 
 describe('what is long', () => {
@@ -154,11 +149,9 @@ describe('what is shown has a few bytes for each of the data', () => {
 });
 
 test('the raw form is ASCII and parses to the same value', () => {
-  fc.assert(
-    fc.property(json, (values) => {
-      const raw = readOf(rawJson(values).text);
-      expect(raw).toMatch(/^[\n -~]*$/);
-      expect(JSON.parse(raw)).toEqual(JSON.parse(JSON.stringify(values)));
-    }),
-  );
+  forAll(json, (values) => {
+    const raw = readOf(rawJson(values).text);
+    expect(raw).toMatch(/^[\n -~]*$/);
+    expect(JSON.parse(raw)).toEqual(JSON.parse(JSON.stringify(values)));
+  });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/refusal.ts';
+import { withCode, refusalOf } from '../../../support/refusal.ts';
 
 const { load } = useConfigFolders();
 const MINIMAL = 'servers:\n  notes:\n    url: https://notes.example.com/mcp\n';
@@ -13,10 +13,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     'S1.2: a header %s is refused, naming the field to use',
     async (name) => {
       const error = await refusalOf(load(`${MINIMAL}    headers: {${name}: Bearer canary}\n`));
-      expect(error).toMatchObject({
-        code: 'AUTHORIZATION_IN_HEADERS',
-        message: expect.stringContaining('Use servers.notes.credentials'),
-      });
+      expect(error).toMatchObject(withCode('AUTHORIZATION_IN_HEADERS', 'Use servers.notes.credentials'));
       expect(error.facts.path).toBe(`servers.notes.headers.${name}`);
       expect(error.message).not.toContain('canary');
     },
@@ -89,7 +86,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     ['https://[fd12::5]/mcp', 'fd12::/16', 'name its range in egress.allowPrivate'],
   ])('a private address is refused, and allowed by egress.allowPrivate: %s', async (url, range, next) => {
     const error = await refusalOf(load(stringify(server(url))));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining(next) });
+    expect(error).toMatchObject(withCode('CONFIG_INVALID', next));
     await expect(load(stringify({ ...server(url), egress: { allowPrivate: [range] } }))).resolves.toBeDefined();
   });
 

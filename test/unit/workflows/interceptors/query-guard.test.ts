@@ -8,6 +8,7 @@ import {
   NOTHING,
   taken,
 } from '../../../../workflows/interceptors/query-guard.ts';
+import { forMany } from '../../../support/for-all.ts';
 
 const DIRECT: Activation = { kind: 'direct' };
 const ACCOMPANIED: Activation = { kind: 'accompanied' };
@@ -181,32 +182,29 @@ const step = fc.oneof(
 );
 
 test('whatever comes: each query that spoilt a run is refused, nothing but direct queries ever is, and one that is asked again is answered', () => {
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const model = new Model();
-      model.task(false);
-      for (const each of steps) {
-        if (each.do === 'task') model.task(each.withQuery);
-        else if (each.do === 'elsewhere') model.taskElsewhere();
-        else if (each.do === 'cancels') model.cancels();
-        else if (each.do === 'dropped') model.dropped();
-        else model.query(each.news);
-        let intake: Intake = NOTHING;
-        let refused = false;
-        for (const { activation, isUnsound } of model.given) {
-          const is = isRefused(intake, activation);
-          if (is) expect(activation.kind).toBe('direct');
-          if (isUnsound) expect(is).toBe(true);
-          refused ||= is;
-          intake = taken(intake, activation);
-        }
-        if (!refused) continue;
-        // Dropped, and asked again: with nothing new it is answered now.
-        model.dropped();
-        model.query('none');
-        expect(refusedAt(...model.given.map(({ activation }) => activation))).toBeUndefined();
+  forMany({ numRuns: 500 }, fc.array(step, { maxLength: 40 }), (steps) => {
+    const model = new Model();
+    model.task(false);
+    for (const each of steps) {
+      if (each.do === 'task') model.task(each.withQuery);
+      else if (each.do === 'elsewhere') model.taskElsewhere();
+      else if (each.do === 'cancels') model.cancels();
+      else if (each.do === 'dropped') model.dropped();
+      else model.query(each.news);
+      let intake: Intake = NOTHING;
+      let refused = false;
+      for (const { activation, isUnsound } of model.given) {
+        const is = isRefused(intake, activation);
+        if (is) expect(activation.kind).toBe('direct');
+        if (isUnsound) expect(is).toBe(true);
+        refused ||= is;
+        intake = taken(intake, activation);
       }
-    }),
-    { numRuns: 500 },
-  );
+      if (!refused) continue;
+      // Dropped, and asked again: with nothing new it is answered now.
+      model.dropped();
+      model.query('none');
+      expect(refusedAt(...model.given.map(({ activation }) => activation))).toBeUndefined();
+    }
+  });
 });

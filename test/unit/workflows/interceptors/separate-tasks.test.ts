@@ -10,6 +10,7 @@ import {
   REMOVED,
   Tasks,
 } from '../../../../workflows/interceptors/separate-tasks.ts';
+import { forAll } from '../../../support/for-all.ts';
 
 const startTimer = (seq: number): Command => ({ startTimer: { seq } });
 const cancelTimer = (seq: number): Command => ({ cancelTimer: { seq } });
@@ -172,24 +173,20 @@ function replayedFrom(history: readonly Task[]): readonly Task[] {
 }
 
 test('a replay leaves what was left live, wherever it stops being one', () =>
-  fc.assert(
-    fc.property(fc.array(task, { maxLength: 6 }), (history) => {
-      const live = left(history).map((commands) => commands.filter((each) => each !== rejected));
-      const parts = history.flatMap((each, index) => each.map(() => index));
-      const marked = parts[live.findIndex((commands) => commands.includes(MARKER))];
-      expect(left(replayedFrom(history), (at) => at === marked)).toEqual(live);
-    }),
-  ));
+  forAll(fc.array(task, { maxLength: 6 }), (history) => {
+    const live = left(history).map((commands) => commands.filter((each) => each !== rejected));
+    const parts = history.flatMap((each, index) => each.map(() => index));
+    const marked = parts[live.findIndex((commands) => commands.includes(MARKER))];
+    expect(left(replayedFrom(history), (at) => at === marked)).toEqual(live);
+  }));
 
 test('each task that brings an event leaves something that lasts', () =>
-  fc.assert(
-    fc.property(fc.array(task, { maxLength: 6 }), (history) => {
-      const all = left(history);
-      const firsts = history.map((parts, index) => ({ parts, at: history.slice(0, index).flat().length }));
-      for (const { parts, at } of firsts)
-        if (parts[0]?.jobs.includes('event')) expect(leavesEvent(all[at] ?? [], new Set())).toBe(true);
-    }),
-  ));
+  forAll(fc.array(task, { maxLength: 6 }), (history) => {
+    const all = left(history);
+    const firsts = history.map((parts, index) => ({ parts, at: history.slice(0, index).flat().length }));
+    for (const { parts, at } of firsts)
+      if (parts[0]?.jobs.includes('event')) expect(leavesEvent(all[at] ?? [], new Set())).toBe(true);
+  }));
 
 // Sound: the part of the SDK's state that says which workflow runs.
 const sdk = globalThis as { __TEMPORAL_ACTIVATOR__?: { info: { workflowType: string } } };
