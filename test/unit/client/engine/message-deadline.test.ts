@@ -48,9 +48,12 @@ test('a deadline that is no number is refused, before anything is sent', async (
   await expect(waits).rejects.toMatchObject({ code: 'USAGE' });
 });
 
-test.each([Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY])('a deadline of %d is one that gRPC can say', async (ms) => {
-  const { reading, message } = await deadlinesOf(ms);
-  // gRPC has eight digits, of hours at most. A longer time throws outside of every promise.
-  expect(reading / 3_600_000).toBeLessThan(100_000_000);
-  expect(message).toBe(reading);
-});
+test.each([Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY])(
+  'a deadline of %d is one that gRPC can say',
+  async (ms) => {
+    const { reading, message } = await deadlinesOf(ms);
+    // gRPC has eight digits, of hours at most. A longer time throws outside of every promise.
+    expect(reading / 3_600_000).toBeLessThan(100_000_000);
+    expect(message).toBe(reading);
+  },
+);
