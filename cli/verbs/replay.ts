@@ -34,7 +34,7 @@ export const REPLAY = verb({
   summary: 'check that recorded histories replay with this code',
   description:
     'Replay recorded histories, or those of a live namespace, with the current workflow code, and ask the runs that wait what every build must refuse; exit code 7 if one diverges',
-  args: { paths: option.any(`files, or folders of *.json (default: ${RECORDED})`) },
+  args: { paths: option.any(`files, or folders of *.json (default: ${RECORDED} of a clone)`) },
   options: OPTIONS,
   examples: [
     'replay',

@@ -13,6 +13,7 @@ import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../con
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
+import { patienceOf } from '../engine/engine.ts';
 import { isNotFound } from '../engine/executions.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
@@ -77,7 +78,7 @@ export async function refreshEnd(
   refresh: number,
   deadlineMs: number,
 ): Promise<RefreshReport> {
-  const end = Date.now() + deadlineMs;
+  const end = Date.now() + patienceOf(deadlineMs);
   let known: string | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
     const snapshot = await read(known);

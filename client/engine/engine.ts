@@ -35,6 +35,8 @@ const DEADLINE_MS = 10_000;
  * again after 10 s (docs/adr/0067).
  */
 const MESSAGE_DEADLINE_MS = 20_000;
+/** A hundred years. gRPC has no words for some longer times: it throws outside of every promise, which ends the process. */
+const LONGEST_MS = 3_153_600_000_000;
 /** Time after which an execution that took no more updates is asked again: it continues as new meanwhile. */
 const FULL_PAUSE_MS = 500;
 
@@ -167,14 +169,28 @@ export class Engine {
 
   /** @throws CountersignError */
   async call<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+    const mostMs = patienceOf(deadlineMs);
     try {
-      const answer = await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
+      const answer = await this.client.connection.withDeadline(Date.now() + mostMs, act);
       this.#answeredAt = performance.now();
       return answer;
     } catch (error) {
       throw troubleOf(error, about);
     }
   }
+}
+
+/**
+ * Returns a deadline that Temporal's client can keep: a longer one is as good as none.
+ * @throws CountersignError `USAGE` for one that is no number, such as `Number(undefined)`
+ */
+export function patienceOf(deadlineMs: number): number {
+  const mostMs = Math.min(deadlineMs, LONGEST_MS);
+  if (!Number.isNaN(mostMs)) return mostMs;
+  throw new CountersignError(
+    'USAGE',
+    'deadlineMs is not a number. Give a number of milliseconds, or leave it out; nothing was sent.',
+  );
 }
 
 /** Fields that an answer repeats from its message, if the message has them. */

@@ -37,12 +37,17 @@ export async function ledgerPage(client: Client, source: LedgerSource, from: num
 /**
  * Yields the entries from this number on that are written by now.
  * @param pageFrom reads a page
+ * @throws CountersignError `USAGE` if there can be no entry of this number
  */
 export async function* entriesFrom(
   source: LedgerSource,
   from: number,
   pageFrom: (from: number) => Promise<LedgerPage>,
 ): AsyncGenerator<LedgerEntry> {
+  if (!Number.isSafeInteger(from) || from < 0) {
+    const message = 'Entries are read from a whole number on: 0, or the number of an entry. Correct it and try again.';
+    throw new CountersignError('USAGE', message, { runId: source.workflowId });
+  }
   for (let next = from; ;) {
     const page = await pageFrom(next);
     // This can also happen between two pages, since the run may continue as new meanwhile.

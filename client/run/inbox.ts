@@ -4,6 +4,7 @@ import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/n
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
 import { waitingNames } from '../../domain/request/onlooker.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { type Engine, Lanes } from '../engine/engine.ts';
 
 export interface InboxFilter {
@@ -119,7 +120,8 @@ async function answerTo(
   input: DecisionInput,
   decide: (input: DecisionInput) => Promise<DecisionAck>,
 ): Promise<BatchAnswer> {
-  const { callId, decisionId } = input;
+  // A caller without types may send a list with a hole in it; the others have been sent by then.
+  const { callId, decisionId } = isFields(input) ? input : { callId: '', decisionId: '' };
   try {
     return { callId, decisionId, kind: 'accepted', ack: await decide(input) };
   } catch (error) {

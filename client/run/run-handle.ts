@@ -63,11 +63,15 @@ export class RunHandle {
   readonly #artifacts: ArtifactReader | undefined;
   readonly #signer: Signer | undefined;
 
+  /** @throws CountersignError `USAGE` without an id */
   constructor(engine: Engine, runId: string, artifacts: ArtifactReader | undefined, signer?: Signer) {
     this.runId = runId;
     this.#engine = engine;
     this.#artifacts = artifacts;
     this.#signer = signer;
+    // Temporal would call it an error of its own, and a caller without types may have no id at all.
+    if (typeof runId !== 'string' || runId === '')
+      throw new CountersignError('USAGE', 'The id of the run is missing. Give the id that it was started with.');
   }
 
   async state(): Promise<RunState> {

@@ -95,8 +95,12 @@ export async function startRun(
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
 }
 
-/** @throws CountersignError `SPEC_INVALID` for an id of another kind of workflow */
+/** @throws CountersignError `SPEC_INVALID` without an id, and for one of another kind of workflow */
 function assertOwnId({ runId, ticketId }: StartRunOptions): void {
+  if (typeof runId !== 'string' || runId === '') {
+    const message = 'runId is missing: it must be a text that names the work. Nothing was started.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
   const taken = runId.startsWith('catalog/')
     ? 'begin with catalog/: catalogs'
     : runId.startsWith(DIGEST_PREFIX)
@@ -136,8 +140,9 @@ export function takeTokens(given: StartSpec, authorizations: Readonly<Record<str
   const tokens = new Map<string, GivenToken>(
     Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),
   );
-  const { servers, ...others } = given;
   // A caller without types may have written anything; its shape is checked with that of the spec.
+  if (!isFields(given)) return { spec: given, tokens };
+  const { servers, ...others } = given;
   if (!Array.isArray(servers)) return { spec: given as RunSpecInput, tokens };
   // Sound: so the parameter declares them.
   const left = (servers as readonly StartServer[]).map((server, index): ServerInput => {

@@ -5,10 +5,10 @@
  * 2. A refused form comes back with what was typed, and with the reason.
  */
 import { readFileSync } from 'node:fs';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
-import { keyOf } from '../http/server.ts';
+import { keyOf, tellProblem } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
@@ -96,6 +96,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
   registerSignIn(app, options);
   registerAssets(app);
   registerLive(app, options);
+  registerElsewhere(app, options);
 }
 
 const ASSETS = [
@@ -111,6 +112,23 @@ function registerAssets(app: FastifyInstance): void {
       reply.type(type).header('cache-control', 'public, max-age=300').send(bytes),
     );
   }
+}
+
+/** A browser at an address that there is not is told in a page; programs, and all below /v1, as the API tells them. */
+function registerElsewhere(app: FastifyInstance, options: PageOptions): void {
+  const isRead = ({ headers, url }: FastifyRequest): boolean =>
+    headers.accept?.includes('text/html') === true && !url.startsWith('/v1/');
+  void app.register(async (elsewhere) => {
+    elsewhere.setErrorHandler(async (error, request, reply) => {
+      if (isRead(request)) await tellInPage(error, request, reply, options);
+      else await tellProblem(error, request, reply, options.log);
+    });
+    elsewhere.get('/*', async (request, reply) => {
+      if (!isRead(request)) return reply.callNotFound();
+      const message = 'There is no page at this address. What waits for you is in the inbox.';
+      throw new CountersignError('ROUTE_UNKNOWN', message);
+    });
+  });
 }
 
 /** Tells pages that something changed; each then loads itself again, at most once a second. */

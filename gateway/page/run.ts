@@ -86,7 +86,7 @@ export function runView(
           ['Cost', state.spent !== undefined && money(state.spent.millionths, state.spent.currency)],
           [
             'Ledger',
-            markup`${state.ledgerLength.toLocaleString('en')} entries ·
+            markup`${state.ledgerLength.toLocaleString('en')} ${state.ledgerLength === 1 ? 'entry' : 'entries'} ·
               <a href="/runs/${encodeURIComponent(run.runId)}/ledger">Check the ledger</a>`,
           ],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],

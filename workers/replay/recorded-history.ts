@@ -56,7 +56,10 @@ export async function readHistory(file: string): Promise<Recorded> {
 
 async function filesOf(path: string): Promise<string[]> {
   const found = await stat(path).catch(() => undefined);
-  if (found === undefined) throw new CountersignError('USAGE', `There is no file or folder ${path}.`, { path });
+  if (found === undefined) {
+    const message = `There is no file or folder ${path}. Name histories of \`temporal workflow show -o json\`, or a folder of them; those of the namespace are checked by: countersign replay --live`;
+    throw new CountersignError('USAGE', message, { path });
+  }
   if (!found.isDirectory()) return [path];
   const names = await readdir(path, { recursive: true });
   return names

@@ -34,3 +34,21 @@ test.each([
   expect(refused).toMatchObject({ code, message: expect.stringContaining('Nothing was started') });
   expect(String(refused)).not.toMatch(/in the history|rotate|canary/);
 });
+
+test('without an id no run is started, read or decided, and the error says what is missing', async () => {
+  const countersign = new Countersign({ client: {} as Client });
+  const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };
+  // Sound: so a caller without types sends what a request did not have.
+  for (const runId of ['', undefined as unknown as string]) {
+    await expect(countersign.startRun({ runId, spec })).rejects.toMatchObject({
+      code: 'SPEC_INVALID',
+      facts: { path: 'runId' },
+    });
+    expect(() => countersign.run(runId)).toThrow(
+      expect.objectContaining({ code: 'USAGE', message: expect.stringContaining('id of the run is missing') }),
+    );
+  }
+  // Sound: as above.
+  const none = { runId: 'run-1' } as unknown as Parameters<Countersign['startRun']>[0];
+  await expect(countersign.startRun(none)).rejects.toMatchObject({ code: 'SPEC_INVALID' });
+});

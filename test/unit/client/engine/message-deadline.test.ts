@@ -1,6 +1,7 @@
 /** A message outlasts a workflow task that got lost; a reading does not wait that long (docs/adr/0067). */
 import { expect, jest, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
+import { refreshEnd } from '../../../../client/catalog/start.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
 
 /** Temporal's default timeout of a workflow task, in milliseconds. */
@@ -36,3 +37,23 @@ test('by default a message waits longer than the timeout of a task', async () =>
 test('a deadline that the caller names holds for both', async () => {
   expect(await deadlinesOf(3_000)).toEqual({ reading: 3_000, message: 3_000 });
 });
+
+test('a deadline that is no number is refused, before anything is sent', async () => {
+  await expect(deadlinesOf(Number(undefined))).rejects.toMatchObject({
+    code: 'USAGE',
+    message: expect.stringContaining('deadlineMs is not a number'),
+  });
+  const read = async (): Promise<never> => await Promise.reject(new Error('It was read.'));
+  const waits = refreshEnd({ tenant: 'acme', server: 'bank' }, read, 1, Number.NaN);
+  await expect(waits).rejects.toMatchObject({ code: 'USAGE' });
+});
+
+test.each([Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY])(
+  'a deadline of %d is one that gRPC can say',
+  async (ms) => {
+    const { reading, message } = await deadlinesOf(ms);
+    // gRPC has eight digits, of hours at most. A longer time throws outside of every promise.
+    expect(reading / 3_600_000).toBeLessThan(100_000_000);
+    expect(message).toBe(reading);
+  },
+);

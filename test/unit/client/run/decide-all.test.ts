@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals';
 import { decideAll } from '../../../../client/run/inbox.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import type { DecisionAck, DecisionInput } from '../../../../contracts/schemas/request.ts';
+import { parseAs } from '../../../../contracts/schemas/parse.ts';
+import { Decision, type DecisionAck, type DecisionInput } from '../../../../contracts/schemas/request.ts';
 import { approval } from '../../../support/builders/decision.ts';
 
 const many = Array.from({ length: 20 }, (_, index): DecisionInput =>
@@ -43,4 +44,16 @@ test('none is fine, and a fault of ours is no answer', async () => {
       throw new TypeError('a fault');
     }),
   ).rejects.toThrow('a fault');
+});
+
+test('what is no decision has an answer of its own, and takes none from the others', async () => {
+  // Sound: so a caller without types hands on a list that came from elsewhere.
+  const inputs = [...many.slice(0, 1), null] as unknown as DecisionInput[];
+  const answers = await decideAll(inputs, async (input) =>
+    ackOf(parseAs(Decision, input, 'DECISION_INVALID', 'decision')),
+  );
+  expect(answers).toMatchObject([
+    { callId: 't1.c0', kind: 'accepted' },
+    { callId: '', decisionId: '', kind: 'refused', error: { code: 'DECISION_INVALID' } },
+  ]);
 });

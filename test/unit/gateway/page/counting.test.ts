@@ -133,3 +133,23 @@ test('a name that is not of this machine is refused before any cookie is read, i
   const refused = await askBy('pages.example');
   expect([refused.status, refused.body]).toEqual([403, expect.stringContaining('ACTION_FORBIDDEN')]);
 });
+
+test('a browser at an address that there is not reads a page; the API tells it as ever', async () => {
+  const elsewhere = async (url: string, accept: string) => {
+    const answer = await fetch(new URL(url, base), { redirect: 'manual', headers: { accept } });
+    return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.text() };
+  };
+  for (const url of ['/runs/run-1/', '/review']) {
+    const { status, type, body } = await elsewhere(url, 'text/html,application/xhtml+xml');
+    expect(status).toBe(404);
+    expect(type).toContain('text/html');
+    expect(body).toContain('There is no page at this address.');
+    expect(body).toContain('<a class="button" href="/">Back to the inbox</a>');
+  }
+  expect((await elsewhere('/v1/nonsense', 'text/html')).body).toContain('"ROUTE_UNKNOWN"');
+  expect((await elsewhere('/nonsense', '*/*')).body).toContain('"ROUTE_UNKNOWN"');
+  await elsewhere('/nonsense', '*/*');
+  const { status, type } = await elsewhere('/nonsense', '*/*');
+  expect(status).toBe(429);
+  expect(type).toContain('application/problem+json');
+});
