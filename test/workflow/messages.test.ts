@@ -2,6 +2,7 @@
  * What users, tools and models say is conversation: queued, bounded, and never an approval; it may interrupt (B-15,
  * INV-D3).
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -276,6 +277,42 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
         'MESSAGE_INVALID',
       ]);
       expect(factsOf(await run.ledger(), 'said')).toHaveLength(1);
+    });
+  });
+
+  describe('a message that interrupts withdraws an approved call that waits for its client, who may never come back', () => {
+    async function startAway(purpose: string): Promise<RunHandle> {
+      const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
+      return await world.start(
+        [{ calls: [call('bank/pay', purpose)] }, { text: 'lost', branches: [{ when: heard, then: { text: 'read' } }] }],
+        { dispatch: 'on-return' },
+      );
+    }
+
+    async function expectRead(run: RunHandle, purpose: string): Promise<void> {
+      expect(await run.result({ deadlineMs: 30_000 })).toMatchObject({ status: 'completed', output: 'read' });
+      expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+      expect(bank.callsFor(purpose, 'pay')).toEqual([]);
+    }
+
+    test('once it waits', async () => {
+      const run = await startAway('away');
+      await decideNext(run, 'ann');
+      await rolled(world, run.runId);
+      await run.say(WRONG);
+      await expectRead(run, 'away');
+    });
+
+    test('in the very task of the approval', async () => {
+      const run = await startAway('at once');
+      const [request] = await openRequests(run);
+      await world.workers.stop();
+      const decided = run.decide(decisionOn(request, 'ann'));
+      await sleep(500);
+      const said = run.say(WRONG);
+      await world.restartWorkers();
+      await Promise.all([decided, said]);
+      await expectRead(run, 'at once');
     });
   });
 
