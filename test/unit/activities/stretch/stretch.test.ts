@@ -528,6 +528,24 @@ describe('a stretch that the run no longer wants', () => {
     await running;
   });
 
+  test('asks a run that is slow to answer one question at a time', async () => {
+    const asked: ((answer: boolean) => void)[] = [];
+    const { running, gate, isCancelled, end } = slowCall(
+      async () => await new Promise<boolean>((resolve) => asked.push(resolve)),
+    );
+    await end();
+    for (let second = 0; second < 10; second += 1) await beat();
+    expect(asked).toHaveLength(1);
+    asked[0]?.(false);
+    await beat();
+    expect(asked).toHaveLength(2);
+    asked[1]?.(true);
+    await settle();
+    expect(isCancelled()).toEqual([true]);
+    await gate.open(endedAs(unknown));
+    await running;
+  });
+
   test('gives up a model step; what was done before is returned, and nothing if there was none', async () => {
     for (const before of [[], [stepOf(1, [{}])]]) {
       let isWanted = true;
