@@ -292,17 +292,18 @@ function stretching(
   inner: Omit<BeginParts, 'completion' | 'cancelsCalls'>,
   { activity, connection, workflow }: Pick<Client, 'activity' | 'connection' | 'workflow'>,
 ): Pick<RunSide, 'prepareRun' | 'stretch'> {
-  const soon = async (ask: () => Promise<void>): Promise<void> =>
-    await connection.withDeadline(Date.now() + HEARTBEAT_MS, ask);
+  const within = async <T>(ms: number, ask: () => Promise<T>): Promise<T> =>
+    await connection.withDeadline(Date.now() + ms, ask);
   const parts: BeginParts = {
     ...inner,
     completion: {
-      heartbeat: async (...told) => await soon(async () => await activity.heartbeat(...told)),
-      complete: async (...done) => await activity.complete(...done),
-      fail: async (...failed) => await activity.fail(...failed),
+      heartbeat: async (...told) => await within(HEARTBEAT_MS, async () => await activity.heartbeat(...told)),
+      complete: async (...done) => await within(ANSWER_MS, async () => await activity.complete(...done)),
+      fail: async (...failed) => await within(ANSWER_MS, async () => await activity.fail(...failed)),
     },
     cancelsCalls: async (workflowId, runId) => {
-      const state = await workflow.getHandle(workflowId, runId).query<RunState>(QUERIES.state);
+      const run = workflow.getHandle(workflowId, runId);
+      const state = await within(ANSWER_MS, async () => await run.query<RunState>(QUERIES.state));
       return state.cancelsCalls === true;
     },
   };
@@ -311,6 +312,8 @@ function stretching(
 
 /** A heartbeat that takes longer is taken for one whose fate is unknown. */
 const HEARTBEAT_MS = 5_000;
+/** Longest wait for any other answer. Temporal waits no longer for the end of an attempt that sends no heartbeats. */
+const ANSWER_MS = 30_000;
 
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);

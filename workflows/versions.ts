@@ -11,7 +11,7 @@ export const PATCHES = {
   'as-documented': {
     since: '1.0.0-rc.4',
     reason:
-      'A call that was sent again by itself did not say so, one that is asked again had its attempts of before counted, a standing decision that was taken back left the rest of a deadline, entries were dated before those of the execution before, and long entries were carried. A message that interrupted waited for as long as a server wanted before another attempt. In catalogs, trust was given although whoever had asked for it could not give it any more.',
+      'A call that was sent again by itself did not say so, one that is asked again had its attempts of before counted, a standing decision that was taken back left the rest of a deadline, entries were dated before those of the execution before, and long entries were carried. A message that interrupted waited for as long as a server wanted before another attempt, or until the client of an approved call was back. A run did not continue as new while a call waited for as long as its server wanted. In catalogs, trust was given although whoever had asked for it could not give it any more.',
   },
 } as const satisfies Readonly<
   Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>

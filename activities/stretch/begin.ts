@@ -17,9 +17,9 @@ import type { BegunRun, StretchInput } from '../../contracts/wire/stretch.ts';
 import { firstStretch, identityOf, type RunPlace } from '../../domain/run/stretch.ts';
 import { listingInput } from '../../domain/run/toolset.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { codedFailure, currentScheduler } from '../kit/activity.ts';
+import { currentScheduler } from '../kit/activity.ts';
 import { Lifeline } from './lifeline.ts';
-import { goOn, recordLeft, type StretchParts } from './stretch.ts';
+import { finalFailure, goOn, recordLeft, type StretchParts } from './stretch.ts';
 
 export interface BeginParts extends StretchParts {
   readonly prepareRun: (spec: unknown) => Promise<PreparedRun>;
@@ -70,13 +70,11 @@ type FirstTurns = Partial<Pick<BegunRun, 'turns' | 'failed'>>;
 
 async function firstTurns(parts: BeginParts, life: Lifeline, input: StretchInput): Promise<FirstTurns> {
   try {
-    return { turns: await goOn(parts, life, input) };
+    return await goOn(parts, life, input);
   } catch (error) {
     // The work is on record, and is not dropped.
     if (!life.record.isEmpty) throw error;
-    const failure = codedFailure(error);
-    // The same request would be refused again. After any other failure the run asks the model itself.
-    return failure.nonRetryable === true ? defined({ failed: codedFailureIn(failure) }) : {};
+    return defined({ failed: finalFailure(error) });
   }
 }
 

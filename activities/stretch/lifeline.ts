@@ -24,7 +24,7 @@ export interface Completion {
 export interface LifelineParts {
   /** Sends heartbeats whose answer is awaited. */
   readonly completion: Completion;
-  /** Asks a run that no longer wants the stretch whether calls under way are to be cancelled. */
+  /** Asks a run that no longer wants the stretch whether calls under way are to be cancelled. It ends by itself. */
   readonly cancelsCalls: (workflowId: string, runId: string) => Promise<boolean>;
 }
 
@@ -35,6 +35,7 @@ export class Lifeline {
   readonly #steps = new AbortController();
   readonly #calls = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  #isAsking = false;
 
   constructor(parts: LifelineParts) {
     this.#parts = parts;
@@ -119,9 +120,12 @@ export class Lifeline {
   async #cancelled(): Promise<void> {
     this.#steps.abort(new CancelledFailure('The run no longer wants this stretch.'));
     const { workflowExecution } = this.#context.info;
-    if (workflowExecution === undefined) return;
+    // Each heartbeat from now on says the same, and asks again. One question at a time is enough for a run that is slow.
+    if (workflowExecution === undefined || this.#isAsking) return;
     const { workflowId, runId } = workflowExecution;
+    this.#isAsking = true;
     const withCalls = await this.#parts.cancelsCalls(workflowId, runId).catch(() => false);
+    this.#isAsking = false;
     if (withCalls) this.#calls.abort(new CancelledFailure('The run was ended with its calls.'));
   }
 

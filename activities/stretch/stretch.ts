@@ -13,12 +13,19 @@
  */
 import { activityInfo } from '@temporalio/activity';
 import { defined } from '../../contracts/defined.ts';
-import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { type CodedFailure, codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { ModelActivities, ToolActivities } from '../../contracts/wire/activities.ts';
 import type { ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
-import type { BeginRecord, StretchedCall, StretchedTurn, StretchInput } from '../../contracts/wire/stretch.ts';
+import type {
+  BeginRecord,
+  StretchedCall,
+  StretchedTurn,
+  StretchInput,
+  StretchResult,
+} from '../../contracts/wire/stretch.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { extendDigest } from '../../domain/run/journal.ts';
 import {
@@ -35,6 +42,7 @@ import {
 import { closeTurn, resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import type { Run } from '../../domain/state/run.ts';
+import { codedFailure } from '../kit/activity.ts';
 import { Lifeline, type LifelineParts } from './lifeline.ts';
 
 export interface StretchParts extends LifelineParts {
@@ -55,7 +63,7 @@ export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
     // Somebody has made Temporal hand out again what an attempt has begun: the run goes on with what that attempt did.
     if (left.turns.length > 0) return left;
     const life = new Lifeline(parts);
-    return await life.through(async () => ({ turns: await goOn(parts, life, input) }));
+    return await life.through(async () => await goOn(parts, life, input));
   };
 }
 
@@ -63,9 +71,21 @@ export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
  * Takes model steps and makes their calls, for as long as it may.
  * @throws only if nothing was done
  */
-export async function goOn(parts: GoOnParts, life: Lifeline, input: StretchInput): Promise<readonly StretchedTurn[]> {
+export async function goOn(parts: GoOnParts, life: Lifeline, input: StretchInput): Promise<StretchResult> {
   return await new Attempt(parts, life, input).goOn();
 }
+
+/** Returns the failure of a step whose request would be refused again; after any other the run asks the model anew. */
+export function finalFailure(error: unknown): CodedFailure | undefined {
+  const failure = codedFailure(error);
+  return failure.nonRetryable === true ? codedFailureIn(failure) : undefined;
+}
+
+/**
+ * Codes by which the model itself has answered. A provider that has called by itself might do so again for another worker.
+ * Any other failure is this worker's, which may have lost a conversation that the run does not have yet.
+ */
+const SAID_BY_MODEL: ReadonlySet<ErrorCode> = new Set(['MODEL_REJECTED', 'MODEL_OUTPUT_INVALID', 'HOSTED_UNSUPPORTED']);
 
 /** The run before its next model step, and the conversation as that step gets it. */
 interface Position {
@@ -79,6 +99,7 @@ class Attempt {
   readonly #input: StretchInput;
   readonly #began = Date.now();
   #turns: StretchedTurn[] = [];
+  #failed: CodedFailure | undefined;
 
   constructor(parts: GoOnParts, life: Lifeline, input: StretchInput) {
     this.#parts = parts;
@@ -86,7 +107,7 @@ class Attempt {
     this.#input = input;
   }
 
-  async goOn(): Promise<readonly StretchedTurn[]> {
+  async goOn(): Promise<StretchResult> {
     let at: Position = { run: stretchRun(this.#input.state), step: this.#input.step };
     while (this.#turns.length === 0 || this.#mayGoOn(at.run)) {
       const step = await this.#asked(at);
@@ -102,7 +123,7 @@ class Attempt {
       if (next === undefined) break;
       at = next;
     }
-    return this.#turns;
+    return { turns: this.#turns, ...defined({ failed: this.#failed }) };
   }
 
   #mayGoOn(run: Run): boolean {
@@ -115,9 +136,10 @@ class Attempt {
     try {
       return await this.#life.step(async () => await this.#parts.modelStep(step));
     } catch (error) {
-      // The next stretch of the run asks the model again, and fails as it should.
-      if (this.#turns.length > 0 || this.#life.record.isCancelled) return undefined;
-      throw error;
+      if (this.#turns.length === 0 && !this.#life.record.isCancelled) throw error;
+      const failed = finalFailure(error);
+      if (this.#turns.length > 0 && failed !== undefined && SAID_BY_MODEL.has(failed.code)) this.#failed = failed;
+      return undefined;
     }
   }
 

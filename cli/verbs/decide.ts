@@ -25,6 +25,7 @@ import {
   type DecisionInput,
   Remember,
 } from '../../contracts/schemas/request.ts';
+import { notRunSince } from '../../domain/request/decision.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -346,7 +347,9 @@ async function settledBefore(
   // A call that was approved, asked again and then left to expire counts as expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
     const { status, decidedBy, decidedAt } = first;
-    const message = `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+    const end = entries.findLast(({ fact }) => fact.kind === 'outcome')?.fact;
+    const since = end?.kind === 'outcome' ? notRunSince(end.outcome) : '';
+    const message = `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.${since}`;
     throw new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
   }
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {

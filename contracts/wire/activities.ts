@@ -7,7 +7,7 @@ import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DigestInput, MessageInput, MessageSent } from './notify.ts';
 import type { JudgeInput, JudgeResult, ModelStepInput, ModelStepResult, StoreSegmentInput } from './run.ts';
-import type { BegunRun, StretchInput, StretchRecord } from './stretch.ts';
+import type { BegunRun, StretchInput, StretchResult } from './stretch.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 
 /** Short and repeatable activities on the run's own workers. */
@@ -31,7 +31,7 @@ export interface RunActivities {
 export interface ModelActivities {
   modelStep(input: ModelStepInput): Promise<ModelStepResult>;
   /** Takes model steps, and makes the calls between them that need nobody. */
-  stretch(input: StretchInput): Promise<StretchRecord>;
+  stretch(input: StretchInput): Promise<StretchResult>;
 }
 
 /** Activities on workers that hold the server's credentials. */

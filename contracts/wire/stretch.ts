@@ -63,9 +63,15 @@ export interface StretchedTurn {
   readonly calls?: readonly StretchedCall[];
 }
 
-/** The turns that a stretch has taken. It is its result, and its heartbeats carry it. */
+/** The turns that a stretch has taken. Its heartbeats carry them. */
 export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
+}
+
+/** The result of a stretch. */
+export interface StretchResult extends StretchRecord {
+  /** The model's final refusal of the step after the last turn: the run fails by it, and does not ask again. */
+  readonly failed?: CodedFailure;
 }
 
 /** When a run was prepared, and when its tools had been listed: epoch ms of the worker's clock. */
@@ -111,6 +117,6 @@ export type BegunRun = PreparedRun & {
   /** Set with `found`. */
   readonly times?: BegunTimes;
   readonly turns?: readonly StretchedTurn[];
-  /** The model's final refusal of the first step: the run fails by it, and does not ask again. */
+  /** As in the result of a stretch; without turns it is about the first step. */
   readonly failed?: CodedFailure;
 };

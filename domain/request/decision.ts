@@ -13,6 +13,7 @@
  * One file, because whether a decision counts is one question with one order of checks.
  */
 import { defined } from '../../contracts/defined.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
@@ -363,12 +364,25 @@ function refuseClosed(run: Run, state: CallState | undefined, callId: string): R
   );
   if (last !== undefined) {
     const { ack } = last;
-    return refuseDecided(ack, 'answer' in ack ? `resolved (${ack.answer})` : ack.status);
+    return refuseDecided(ack, 'answer' in ack ? `resolved (${ack.answer})` : ack.status, becameOf(state, ack));
   }
   // Calls of closed turns are no longer in the state; a call of a turn that never was is unknown.
   if (state === undefined && !isOver(run, turnOf(callId)))
     return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
   return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
+}
+
+/** Says what became of a decided call since; empty if the decision says it, or if the call goes on. */
+function becameOf(state: CallState | undefined, ack: Remembered['ack']): string {
+  if (state?.status === 'settled') return notRunSince(state.outcome.kind);
+  const isFinal = 'status' in ack && ack.status !== 'approved';
+  return state !== undefined || isFinal ? '' : ' Its turn is over: the ledger of the run says what became of it.';
+}
+
+/** Says that a call did not run although somebody had let it; empty after any other outcome. */
+export function notRunSince(outcome: Outcome['kind']): string {
+  if (outcome === 'cancelled') return ' It was withdrawn since, and did not run.';
+  return outcome === 'denied' ? ' It was denied since, and did not run.' : '';
 }
 
 function refuseExpired(callId: string, deadline: string): Refusal {
@@ -388,12 +402,10 @@ function turnOf(callId: string): number {
 function refuseDecided(
   { callId, decidedBy, decidedAt }: { readonly callId: string; readonly decidedBy: string; readonly decidedAt: string },
   what: string,
+  since: string,
 ): Refusal {
-  return refuse('ALREADY_DECIDED', `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.`, {
-    callId,
-    decidedBy,
-    decidedAt,
-  });
+  const message = `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.${since}`;
+  return refuse('ALREADY_DECIDED', message, { callId, decidedBy, decidedAt });
 }
 
 // Approvers edit the arguments, or answer in the tool's place, by a right that the rule gives.

@@ -4,7 +4,7 @@
  * This pure file owns how such a call looks, how long it waits, and when it is given up; also the waits between
  * attempts. `activities/limits/server-limits.ts` does the throttling, and `workflows/run/call.ts` the waiting.
  *
- * 1. Only the result of an activity throttles a call.
+ * 1. Only the result of an activity throttles a call: our own limits, or a server that wants a long time (`Retry-After`).
  * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
 import type { HeldCall } from '../../contracts/schemas/call.ts';
@@ -20,9 +20,8 @@ import {
   type Throttled,
 } from '../state/run.ts';
 
-export type Throttling = Extract<DispatchResult, { kind: 'not-sent' }> & {
-  readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;
-};
+type NotSent = Extract<DispatchResult, { kind: 'not-sent' }>;
+export type Throttling = NotSent & { readonly held: NonNullable<NotSent['held']> };
 
 /** Wait for a result that names no time; every activity of ours names one. */
 const DEFAULT_WAIT_MS = 1_000;
@@ -71,6 +70,23 @@ function throttled(state: InFlight, throttling: Throttling, now: number): Moved 
   // The ledger records the throttling once, however often the call returns unsent for the same limit.
   const facts = state.holds?.by === by ? [] : [{ kind: 'held', callId: state.call.callId, by, code } as const];
   return { call, facts };
+}
+
+/** True if the server wants more time than our own waits take: such a call waits as a throttled one. */
+export function isPutOff({ retryAfterMs = 0 }: NotSent): boolean {
+  return retryAfterMs > LAST_WAIT_MS;
+}
+
+/**
+ * Makes a call wait for as long as its server wants. The attempt stays counted, unlike that of a throttled dispatch.
+ * @param now epoch ms
+ */
+export function putOff(run: Run, callId: string, { code, message, retryAfterMs = 0 }: NotSent, now: number): Change {
+  return move(run, callId, ['in-flight'], (state) => {
+    const wait = { since: now, until: now + retryAfterMs, by: 'retry-after', message } as const;
+    const call: Throttled = { ...notSent(state), status: 'throttled', wait };
+    return { call, facts: [{ kind: 'held', callId, by: wait.by, code }] };
+  });
 }
 
 export function throttledCalls({ calls }: Run): readonly Throttled[] {

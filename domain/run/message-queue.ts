@@ -81,9 +81,10 @@ export function heard(run: Run, say: Say): Change {
  * sent later: open requests and throttled calls are withdrawn. Calls in flight end by themselves; a question that their
  * server asks on an open connection is closed. Lists of tools before the first turn go on, since no model reads the
  * message without them.
- * @param retried calls that are to be sent again after a while; absent in runs of an older build (patch `as-documented`)
+ * @param putOff calls that are to be sent again after a while, or once their client is back; absent in runs of an older
+ * build (patch `as-documented`)
  */
-export function interrupted(run: Run, retried: ReadonlySet<string> = new Set()): Change {
+export function interrupted(run: Run, putOff: ReadonlySet<string> = new Set()): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
   if (by === undefined) return { run, facts: [] };
   const outcome: Outcome = {
@@ -91,7 +92,7 @@ export function interrupted(run: Run, retried: ReadonlySet<string> = new Set()):
     reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
   };
   const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
-  const later = run.calls.filter((state) => isSendable(state) && retried.has(state.call.callId));
+  const later = run.calls.filter((state) => isSendable(state) && putOff.has(state.call.callId));
   return [...asking, ...throttledCalls(run), ...later].reduce<Change>(
     (before, state) => {
       const { callId } = state.call;

@@ -304,20 +304,22 @@ const PREPARED = {
 const TIMES: Shape = { prepared: 'time', listed: 'time' };
 const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
 
+const FAILED: Shape = { ...WHY, facts: 'fields' };
+
 const ANSWERS = {
   prepareRun: {
     ...PREPARED,
     'found?': new Each(FOUND),
     'times?': TIMES,
     'turns?': TURNS,
-    'failed?': { ...WHY, facts: 'fields' },
+    'failed?': FAILED,
   },
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,
   sendMessage: { 'thread?': 'text' },
   modelStep: STEP,
-  stretch: RECORD,
+  stretch: { ...RECORD, 'failed?': FAILED },
   discoverTools: new Either(FOUND, { server: 'text', authorization: NEED }),
   callTool: DISPATCHED,
   resumeCall: DISPATCHED,

@@ -198,7 +198,7 @@ describe.each(WAYS)('%s', (way) => {
     const [request] = await openRequests(run);
     const callsBefore = mute.seen.length;
     await run.decide(decisionOn(request, 'ann'));
-    await timerShows(run, 'try t1.c0 again');
+    await timerShows(run, 'held back: retry-after');
     await end(run, way);
     await expectEnded(run, way, { 't1.c0': 'cancelled' });
     expect(mute.seen.slice(callsBefore).filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toHaveLength(1);

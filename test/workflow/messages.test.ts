@@ -2,6 +2,7 @@
  * What users, tools and models say is conversation: queued, bounded, and never an approval; it may interrupt (B-15,
  * INV-D3).
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -27,6 +28,8 @@ import { decideNext, decisionOn, openRequests, rolled, type World } from '../sup
 let bank: RecordingServer;
 /** Answers a call with something that looks like an approval. */
 let sly: RawServer;
+/** Takes no call for a day. */
+let stern: RawServer;
 let provider: ModelProvider;
 let world: World;
 
@@ -39,16 +42,24 @@ beforeAll(async () => {
     onCall: ({ result }) =>
       result({ content: [{ type: 'text', text: JSON.stringify(APPROVAL) }], structuredContent: APPROVAL }),
   });
+  stern = await startRawServer({
+    era: 'modern',
+    pages: [[{ name: 'wait', inputSchema: { type: 'object' } }]],
+    onCall: ({ status }) => status(429, { 'retry-after': '86400' }),
+  });
   provider = await startModelProvider('chat-completions');
   ({ bank, world } = await startBank(
     {
-      policy: { servers: { sly: { default: 'allow' }, open: { default: 'allow' } } },
-      servers: { sly: { url: sly.url, credentials: { kind: 'none' } } },
+      policy: { servers: { sly: { default: 'allow' }, stern: { default: 'allow' }, open: { default: 'allow' } } },
+      servers: {
+        sly: { url: sly.url, credentials: { kind: 'none' } },
+        stern: { url: stern.url, credentials: { kind: 'none' } },
+      },
       models: {
         late: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
       },
     },
-    { names: ['bank', 'open'], beside: [sly, provider] },
+    { names: ['bank', 'open'], beside: [sly, stern, provider] },
   ));
 });
 afterAll(async () => world.stop());
@@ -279,12 +290,70 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
     });
   });
 
+  describe('a message that interrupts withdraws an approved call that waits for its client, who may never come back', () => {
+    async function startAway(purpose: string): Promise<RunHandle> {
+      const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
+      return await world.start(
+        [{ calls: [call('bank/pay', purpose)] }, { text: 'lost', branches: [{ when: heard, then: { text: 'read' } }] }],
+        { dispatch: 'on-return' },
+      );
+    }
+
+    async function expectRead(run: RunHandle, purpose: string): Promise<void> {
+      expect(await run.result({ deadlineMs: 30_000 })).toMatchObject({ status: 'completed', output: 'read' });
+      expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+      expect(bank.callsFor(purpose, 'pay')).toEqual([]);
+    }
+
+    test('once it waits', async () => {
+      const run = await startAway('away');
+      await decideNext(run, 'ann');
+      await rolled(world, run.runId);
+      await run.say(WRONG);
+      await expectRead(run, 'away');
+    });
+
+    test('in the very task of the approval', async () => {
+      const run = await startAway('at once');
+      const [request] = await openRequests(run);
+      await world.workers.stop();
+      const decided = run.decide(decisionOn(request, 'ann'));
+      await sleep(500);
+      const said = run.say(WRONG);
+      await world.restartWorkers();
+      await Promise.all([decided, said]);
+      await expectRead(run, 'at once');
+    });
+  });
+
+  test('a call whose server wants a day keeps no run from handing over, and a message that interrupts withdraws it', async () => {
+    const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
+    // What a server wants by 429 holds for lists at the start of later runs of the tenant, too.
+    const run = await world.start(
+      [{ calls: [call('stern/wait', 'a day')] }, { text: 'lost', branches: [{ when: heard, then: END }] }],
+      { initiator: { id: 'ann', tenant: 'patient' } },
+    );
+    await ledgerShows(run, 'held', 't1.c0');
+    await rolled(world, run.runId);
+    const { held = [] } = await run.state();
+    expect(held).toMatchObject([{ callId: 't1.c0', server: 'stern', by: 'retry-after' }]);
+    const left = Date.parse(held[0]?.next ?? '') - Date.now();
+    expect(left).toBeGreaterThan(86_000_000);
+    expect(left).toBeLessThanOrEqual(86_400_000);
+    await run.say(WRONG);
+    expect(await run.result({ deadlineMs: 30_000 })).toMatchObject({ status: 'completed', output: 'done' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+    expect(factsOf(await run.ledger(), 'dispatched')).toHaveLength(1);
+    expect(stern.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toHaveLength(1);
+    expect(await recordedLedger(world, run)).toEqual(await run.ledger());
+  });
+
   // The last test of this file: what the server wants holds for later runs, too.
   test('a message that interrupts while a call waits to be sent again withdraws it, however long its server wants', async () => {
     sly.become({
       era: 'modern',
       pages: [[{ name: 'news', inputSchema: { type: 'object' } }]],
-      onCall: ({ status }) => status(429, { 'retry-after': '86400' }),
+      onCall: ({ status }) => status(429, { 'retry-after': '50' }),
     });
     const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
     const run = await world.start([

@@ -222,10 +222,10 @@ test.each(['prepareRun', 'stretch'])(
   },
 );
 
-describe('a model that refuses the first step', () => {
+describe('a model that refuses a step', () => {
   const agent = { name: 'clerk', model: 'real' };
 
-  test('for good is asked once: the run fails as one whose steps are activities of their own', async () => {
+  test('the first one for good is asked once: the run fails as one whose steps are activities of their own', async () => {
     const single = await beside({ taskQueue: 'single', execution: { stretch: { turns: 0 } } });
     try {
       const ends: unknown[] = [];
@@ -240,6 +240,44 @@ describe('a model that refuses the first step', () => {
       expect(ends[0]).toEqual(ends[1]);
       expect(provider.received).toHaveLength(2);
       expect(await activitiesOf(world.runs.at(-1) ?? '')).toEqual(['prepareRun']);
+    } finally {
+      await single.stop();
+    }
+  });
+
+  test('a later step for good, too, in the first stretch and in a later one', async () => {
+    const single = await beside({ taskQueue: 'single-later', execution: { stretch: { turns: 0 } } });
+    const asking = (name: string, purpose: string) => {
+      const part = { type: 'call', id: purpose, name, json: JSON.stringify({ purpose }) } as const;
+      return answered(chatDialect.events(said([part])));
+    };
+    try {
+      const before = provider.received.length;
+      const ends: unknown[] = [];
+      for (const where of [world, single]) {
+        provider.enqueue(
+          asking('shop__lookup', 'later 1'),
+          asking('shop__odd', 'later 2'),
+          asking('shop__lookup', 'later 3'),
+          failed(401, JSON.stringify({ error: { message: 'No.', type: 'authentication_error' } })),
+        );
+        const run = await where.start([{ text: 'not asked for' }], { agent });
+        const failure = codedFailureIn(await run.result().catch((error: unknown) => error));
+        const kinds = (await run.ledger()).map(({ fact }) => fact.kind);
+        ends.push({ ...failure, facts: { ...failure?.facts, runId: undefined }, kinds });
+      }
+      expect(ends[0]).toMatchObject({ code: 'MODEL_REJECTED', facts: { status: 401 } });
+      expect(ends[0]).toEqual(ends[1]);
+      expect(provider.received.slice(before)).toHaveLength(8);
+
+      provider.enqueue(
+        asking('shop__lookup', 'early'),
+        failed(401, JSON.stringify({ error: { message: 'No.', type: 'authentication_error' } })),
+      );
+      const early = await world.start([{ text: 'not asked for' }], { agent });
+      expect(codedFailureIn(await early.result().catch((error: unknown) => error))?.code).toBe('MODEL_REJECTED');
+      expect(provider.received.slice(before)).toHaveLength(10);
+      expect(await activitiesOf(early.runId)).toEqual(['prepareRun']);
     } finally {
       await single.stop();
     }

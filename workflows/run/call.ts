@@ -28,8 +28,10 @@ import {
   attemptsOf,
   throttledBy,
   type Throttling,
+  isPutOff,
   isThrottling,
   mayTryAgain,
+  putOff,
   waitBeforeNext,
   waitedOut,
 } from '../../domain/request/throttling.ts';
@@ -166,8 +168,14 @@ function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): P
   if (result.kind === 'ended' && result.notRepeated === true) return undefined;
   const attempts = attemptsOf(flight);
   if (!mayTryAgain(attempts)) return undefined;
-  if (result.kind === 'not-sent')
-    return isThrottling(result) ? undefined : tryAgain(live, call.callId, attempts, result.retryAfterMs);
+  if (result.kind === 'not-sent') {
+    if (isThrottling(result)) return undefined;
+    if (!isPutOff(result) || !patched('as-documented'))
+      return tryAgain(live, call.callId, attempts, result.retryAfterMs);
+    // Its state says until when it waits, so that the run may hand over meanwhile.
+    live.commit(putOff(live.run, call.callId, result, Date.now()));
+    return Promise.resolve();
+  }
   return judgement.repeatable && !live.work.consideredCancelled
     ? tryAgain(live, call.callId, attempts, undefined, unsure)
     : undefined;

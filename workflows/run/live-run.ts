@@ -40,6 +40,7 @@ import {
   repaired,
   type Run,
   type RunIds,
+  type Sendable,
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
@@ -418,17 +419,25 @@ export class LiveRun extends Entity {
     if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
     if (this.#run.queue.some(({ interrupt }) => interrupt === true)) {
       this.endStretch();
-      this.#endRetries();
+      this.#endWaits();
     }
     this.#show();
   }
 
-  /** Withdraws calls that only wait to be sent again. A server may want a day, and the message is to be read now. */
-  #endRetries(): void {
-    const isWaiting = this.#run.calls.some((state) => isSendable(state) && this.retrying.has(state.call.callId));
-    if (!isWaiting || !patched('as-documented')) return;
-    this.#apply(interrupted(this.#run, this.retrying));
-    this.#leavesTimers = true;
+  /**
+   * Withdraws calls that only wait to be sent again, or for their client. A server may want a day, and a client may never
+   * come back; the message is to be read now.
+   */
+  #endWaits(): void {
+    const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#isPutOff(state));
+    if (waiting.length === 0 || !patched('as-documented')) return;
+    const ids = waiting.map(({ call }) => call.callId);
+    this.#apply(interrupted(this.#run, new Set(ids)));
+    this.#leavesTimers ||= ids.some((callId) => this.retrying.has(callId));
+  }
+
+  #isPutOff({ call, consent }: Sendable): boolean {
+    return this.retrying.has(call.callId) || (consent !== undefined && this.awaitsClient);
   }
 
   /** True if the turn is over, whatever timer of a withdrawn call still runs. */

@@ -10,7 +10,13 @@ import { CancellationScope, isCancellation, patched, workflowInfo } from '@tempo
 import { defined } from '../../contracts/defined.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type { ModelStepInput, StretchBounds } from '../../contracts/wire/run.ts';
-import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../contracts/wire/stretch.ts';
+import type {
+  BeginRecord,
+  BegunRun,
+  StretchedTurn,
+  StretchInput,
+  StretchResult,
+} from '../../contracts/wire/stretch.ts';
 import { deedsOf, isConcluded, isOver, NotToLeave, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
@@ -22,13 +28,10 @@ import type { LiveRun } from './live-run.ts';
 
 /**
  * @param first the first model step of the stretch
- * @returns the turns that were taken; none if the stretch was ended before the model had answered
+ * @returns the turns that were taken, none if the stretch was ended before the model had answered; and the model's final
+ * refusal, if that was its end
  */
-export async function stretched(
-  live: LiveRun,
-  first: ModelStepInput,
-  bounds: StretchBounds,
-): Promise<readonly StretchedTurn[]> {
+export async function stretched(live: LiveRun, first: ModelStepInput, bounds: StretchBounds): Promise<StretchResult> {
   const { limits, priority } = live.prepared;
   const input = stretchInput(live, first, bounds);
   const { turns, seconds } = input.bounds;
@@ -37,13 +40,13 @@ export async function stretched(
   const scope = new CancellationScope();
   try {
     const answer = await live.stretching.during(scope, () => scope.run(() => stretch(input)));
-    return answered(live, 'stretch', answer).turns;
+    return answered(live, 'stretch', answer);
   } catch (error) {
     assertFailure(error);
     const lost = lostRecord(live, error);
-    if (lost !== undefined) return lost.turns;
+    if (lost !== undefined) return lost;
     // An interruption has ended the stretch before anything was done in it.
-    if (isWithdrawn(error) && !live.work.consideredCancelled) return [];
+    if (isWithdrawn(error) && !live.work.consideredCancelled) return { turns: [] };
     throw asCancelled(error);
   }
 }

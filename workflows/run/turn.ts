@@ -9,7 +9,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
-import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
+import type { StretchResult } from '../../contracts/wire/stretch.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { followsOn } from '../../domain/run/stretch.ts';
 import { costOf } from '../../domain/run/limits.ts';
@@ -33,7 +33,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
   const { turns: begun, failed, said } = live.begun;
   if (begun !== undefined) {
     live.begun = {};
-    return await thinkOn(live, begun);
+    return await thinkOn(live, { turns: begun, ...defined({ failed }) });
   }
   // A run that was ended meanwhile ends as it was told to. With a message that came meanwhile the request is another one.
   const isSameRequest = live.journal.transcriptLength === said;
@@ -51,16 +51,17 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
 }
 
 /**
- * Takes the turns of a stretch over, one after the other.
+ * Takes the turns of a stretch over, one after the other, and keeps the model's refusal of the step after them.
  * @throws ApplicationFailure if they contradict each other
  */
-async function thinkOn(live: LiveRun, turns: readonly StretchedTurn[]): Promise<ModelStepResult | undefined> {
+async function thinkOn(live: LiveRun, { turns, failed }: StretchResult): Promise<ModelStepResult | undefined> {
   if (!followsOn(live.run.turn, turns)) throw failureOf('INTERNAL', 'The turns of a stretch contradict each other.');
   for (const turn of turns) {
     const isLast = turn.calls === undefined;
     await propose(live, turn.step, isLast ? undefined : timeOf(live, turn.at));
     takeOver(live, turn);
   }
+  if (failed !== undefined) live.begun = { failed, said: live.journal.transcriptLength };
   return turns.at(-1)?.step;
 }
 

@@ -8,7 +8,7 @@ import { DefaultLogger } from '@temporalio/worker';
 import { coded } from '../../../activities/kit/activity.ts';
 import { createStretch } from '../../../activities/stretch/stretch.ts';
 import type { ModelStepInput, ModelStepResult } from '../../../contracts/wire/run.ts';
-import type { StretchInput, StretchRecord } from '../../../contracts/wire/stretch.ts';
+import type { StretchInput, StretchRecord, StretchResult } from '../../../contracts/wire/stretch.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
 import { endedAs, stretchInput } from './input.ts';
 
@@ -49,7 +49,7 @@ export class StretchBench {
     );
   }
 
-  async run(input: StretchInput = stretchInput()): Promise<StretchRecord> {
+  async run(input: StretchInput = stretchInput()): Promise<StretchResult> {
     const { server = () => endedAs() } = this.#options;
     const callsServers = !('server' in this.#options) || this.#options.server !== undefined;
     const stretch = coded(
@@ -80,7 +80,7 @@ export class StretchBench {
         cancelsCalls: this.#options.cancelsCalls ?? (async () => await Promise.resolve(false)),
       }),
     );
-    return await this.environment.run<[StretchInput], StretchRecord, typeof stretch>(stretch, input);
+    return await this.environment.run<[StretchInput], StretchResult, typeof stretch>(stretch, input);
   }
 
   /** Shuts the worker down, as Temporal's SDK tells an activity. */

@@ -301,10 +301,25 @@ describe('a model step that fails', () => {
     expect(await failureOfRun(bench.run())).toBe(refusal);
   });
 
-  test('ends the stretch with what was done: the next stretch asks the model again, and fails as it should', async () => {
+  test('for good, after a turn, ends the stretch with what was done and the refusal: the model is not asked again', async () => {
     const bench = new StretchBench({ model: [stepOf(1, [{}]), refusal] });
-    expect(told(await bench.run())).toEqual(['succeeded']);
+    const result = await bench.run();
+    expect(told(result)).toEqual(['succeeded']);
+    expect(result.failed).toEqual({ code: 'MODEL_REJECTED', message: 'No.', facts: {} });
   });
+
+  test.each([
+    ['for a while', 'MODEL_UNAVAILABLE'],
+    ['because its worker has lost the conversation', 'TRANSCRIPT_MISMATCH'],
+  ] as const)(
+    '%s, after a turn, ends the stretch with what was done: the next one asks the model again',
+    async (_, code) => {
+      const bench = new StretchBench({ model: [stepOf(1, [{}]), failureOf(code, 'Away.')] });
+      const result = await bench.run();
+      expect(told(result)).toEqual(['succeeded']);
+      expect(result).not.toHaveProperty('failed');
+    },
+  );
 });
 
 describe('a stretch ends', () => {
@@ -508,6 +523,24 @@ describe('a stretch that the run no longer wants', () => {
     expect(isCancelled()).toEqual([false]);
     says = true;
     await beat();
+    expect(isCancelled()).toEqual([true]);
+    await gate.open(endedAs(unknown));
+    await running;
+  });
+
+  test('asks a run that is slow to answer one question at a time', async () => {
+    const asked: ((answer: boolean) => void)[] = [];
+    const { running, gate, isCancelled, end } = slowCall(
+      async () => await new Promise<boolean>((resolve) => asked.push(resolve)),
+    );
+    await end();
+    for (let second = 0; second < 10; second += 1) await beat();
+    expect(asked).toHaveLength(1);
+    asked[0]?.(false);
+    await beat();
+    expect(asked).toHaveLength(2);
+    asked[1]?.(true);
+    await settle();
     expect(isCancelled()).toEqual([true]);
     await gate.open(endedAs(unknown));
     await running;

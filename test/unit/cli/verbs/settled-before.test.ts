@@ -66,6 +66,15 @@ test.each<[string, readonly LedgerFact[], string]>([
   expect(await codeOf(decideAfter(facts))).toBe(code);
 });
 
+test.each<[Extract<LedgerFact, { kind: 'outcome' }>['outcome'], string]>([
+  ['cancelled', 'nothing was changed. It was withdrawn since, and did not run.'],
+  ['denied', 'nothing was changed. It was denied since, and did not run.'],
+  ['succeeded', 'nothing was changed.'],
+])('whoever decides late on an approved call that ended as %s is told so', async (outcome, words) => {
+  const end: LedgerFact = { kind: 'outcome', callId: 't1.c0', outcome, outcomeHash: 'a'.repeat(64) };
+  await expect(decideAfter([said('ann', 'approve'), end])).rejects.toThrow(new RegExp(`${words}$`));
+});
+
 const LATER = '2026-01-01T02:00:00.000Z';
 const CHANGED = { from: 'a'.repeat(64), to: hashOf({ n: 2 }) };
 const EDIT: readonly [Judged, Partial<Accepted>, string] = [

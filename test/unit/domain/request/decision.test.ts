@@ -86,6 +86,30 @@ test('S2.3, F-5: a second decision is told who decided first, and when; one that
   );
 });
 
+test.each([
+  ['withdrawn', ended(decided, 't1.c0', cancelled).run, ' It was withdrawn since, and did not run.'],
+  ['denied', ended(flying, 't1.c0', outcomes().denied).run, ' It was denied since, and did not run.'],
+  ['run', over, ''],
+  ['sent, and is under way', flying, ''],
+  [
+    'any of these, in a turn that is over',
+    closeTurn(over),
+    ' Its turn is over: the ledger of the run says what became of it.',
+  ],
+])('who decides late hears that the approved call was %s', (_, run, since) => {
+  expect(told(run, { ...first, decisionId: 'd-2' }).message).toBe(
+    `Call t1.c0 was approved by ann at 2026-01-01T00:00:00.000Z; nothing was changed.${since}`,
+  );
+});
+
+test('who decides late on a rejected call hears no more than that, in its turn or after it', () => {
+  const rejected = told(asked, rejection(shown(asked, 't1.c0'))).run;
+  for (const run of [rejected, closeTurn(rejected)])
+    expect(told(run, { ...first, decisionId: 'd-2' }).message).toBe(
+      'Call t1.c0 was rejected by ann at 2026-01-01T00:00:00.000Z; nothing was changed.',
+    );
+});
+
 describe('a decision that is sent again', () => {
   const run = askingRun(2);
   const approve = approval({ ...shown(run, 't1.c0'), comment: 'checked' });

@@ -4,6 +4,8 @@ import { expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import {
   attemptsOf,
+  isPutOff,
+  putOff,
   throttledBy,
   type Throttling,
   isThrottling,
@@ -150,4 +152,18 @@ test('a message that interrupts withdraws it: nothing new leaves before the mess
     START,
   ).run;
   expect(interrupted(late).run.calls).toMatchObject([{ status: 'settled' }]);
+});
+
+test('a server that wants longer than our own waits has its call wait until then; the attempt stays counted', () => {
+  const wanted = { kind: 'not-sent', code: 'TOOL_RATE_LIMITED', message: 'Later.', retryAfterMs: 60_001 } as const;
+  expect([wanted, { ...wanted, retryAfterMs: 60_000 }].map(isPutOff)).toEqual([true, false]);
+  const { run, flight } = sent(allowed);
+  const change = putOff(run, CALL, wanted, START);
+  expect(change.facts).toEqual([{ kind: 'held', callId: CALL, by: 'retry-after', code: 'TOOL_RATE_LIMITED' }]);
+  expect(callOf(change.run, CALL)).toMatchObject({
+    status: 'throttled',
+    wait: { since: START, until: START + 60_001, by: 'retry-after', message: 'Later.' },
+  });
+  expect(attemptsOf(sent(change.run).flight)).toBe(attemptsOf(flight) + 1);
+  expect(putOff(allowed, CALL, wanted, START)).toEqual({ run: allowed, facts: [] });
 });
