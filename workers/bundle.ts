@@ -104,12 +104,33 @@ export function workflowFile(name: string): string {
   return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
 }
 
-/** Returns every module of `domain/`: they are pure, so all runs of a thread share one copy of them (docs/adr/0065). */
+/** Modules of `domain/` that no workflow uses: they are for workers, clients and gateways. */
+const NOT_IN_RUNS: ReadonlySet<string> = new Set([
+  'catalog/file',
+  'catalog/layer',
+  'gate/ticket',
+  'history/discarded-send',
+  'policy/judge',
+  'policy/sender-constraint',
+  'request/gathering',
+  'request/onlooker',
+  'request/permitted',
+  'run/hosted',
+  'run/single-call',
+  'run/spec-screen',
+  'text/object-keys',
+  'text/written-json',
+  'views/inert-definition',
+  'views/model-text',
+]);
+
+/** Returns the modules of `domain/` in runs: they are pure, so all runs of a thread share one copy (docs/adr/0065). */
 function domainOf(fileOf: (name: string) => string): string[] {
   const entry = fileOf('index');
   const folder = join(dirname(entry), '../domain');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith(extname(entry)) && !name.endsWith('.d.ts'))
+    .filter((name) => !NOT_IN_RUNS.has(name.split(sep).join('/').slice(0, -extname(entry).length)))
     .map((name) => join(folder, name))
     .toSorted();
 }

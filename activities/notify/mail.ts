@@ -37,6 +37,7 @@ const TRY_MS = 50_000;
 /** Messages of which this worker knows who took them, and how they failed. */
 const MOST_REMEMBERED = 1_000;
 
+/** One function, because each try reads and writes what the channel remembers of the tries before it. */
 export function createMailChannel(
   name: string,
   channel: MailChannel,

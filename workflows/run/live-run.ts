@@ -429,14 +429,14 @@ export class LiveRun extends Entity {
    * come back; the message is to be read now.
    */
   #endWaits(): void {
-    const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#isPutOff(state));
+    const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#mayWaitLong(state));
     if (waiting.length === 0 || !patched('as-documented')) return;
     const ids = waiting.map(({ call }) => call.callId);
     this.#apply(interrupted(this.#run, new Set(ids)));
     this.#leavesTimers ||= ids.some((callId) => this.retrying.has(callId));
   }
 
-  #isPutOff({ call, consent }: Sendable): boolean {
+  #mayWaitLong({ call, consent }: Sendable): boolean {
     return this.retrying.has(call.callId) || (consent !== undefined && this.awaitsClient);
   }
 
