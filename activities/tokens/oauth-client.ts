@@ -14,6 +14,7 @@ import {
   genericTokenEndpointRequest,
   processDiscoveryResponse,
   processGenericTokenEndpointResponse,
+  isDPoPNonceError,
   processRevocationResponse,
   ResponseBodyError,
   revocationRequest,
@@ -214,7 +215,7 @@ interface Authenticating {
   readonly server: string;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Where a server takes a secret in both ways, it goes into the body. */
+  /** A secret goes into the body, if the server takes it in both ways. */
   readonly posts: boolean;
 }
 
@@ -265,8 +266,9 @@ function takesBoth(methods: unknown): boolean {
   );
 }
 
-/** True if the server does not take the client for the one it names (RFC 6749 §5.2). */
+/** True if the server does not take the client for the one it names (RFC 6749 §5.2), and not if it wants a nonce. */
 function isClientRefusal(error: unknown): boolean {
+  if (isDPoPNonceError(error)) return false;
   if (error instanceof WWWAuthenticateChallengeError) return error.status === 401;
   return error instanceof ResponseBodyError && error.error === 'invalid_client';
 }

@@ -187,6 +187,31 @@ describe('client credentials at a real authorization server', () => {
     }
     await both.close();
   });
+
+  test('a challenge for the want of a nonce is no word about the client: the second request is in the same way', async () => {
+    const strict = await startHostile({
+      metadata: (issuer) => ({
+        body: {
+          issuer,
+          token_endpoint: `${issuer}/token`,
+          response_types_supported: [],
+          token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+          dpop_signing_alg_values_supported: ['ES256'],
+        },
+      }),
+      token: ({ authorization, proof }) => {
+        if (authorization === undefined) return { status: 401, body: { error: 'invalid_client' } };
+        const headers = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n1' };
+        return decodeJwt(proof ?? '')['nonce'] === 'n1'
+          ? { body: { access_token: 'opaque', token_type: 'DPoP', expires_in: 60 } }
+          : { status: 401, headers, body: { error: 'use_dpop_nonce' } };
+      },
+    });
+    const bound = brokerFor(withClient(strict.issuer, {}, { senderConstrained: 'required' }));
+    await expect(bound.mint(requestFor('notes'))).resolves.toMatchObject({ accessToken: 'opaque' });
+    expect(strict.seen.map(({ authorization }) => typeof authorization)).toEqual(['string', 'string']);
+    await strict.close();
+  });
 });
 
 // Tokens that are ended with their call (RFC 7009), at a server that we did not write and at ones that do not behave.
