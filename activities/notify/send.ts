@@ -14,6 +14,7 @@
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { NotifyConfig } from '../../contracts/schemas/channels.ts';
 import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
@@ -48,33 +49,37 @@ const SLOW_MS = 2_000;
 
 /**
  * Lets a channel in trouble have few tries under way: further ones fail at once, and the message is tried again later. A
- * channel is in trouble from a try that fails or takes long until one succeeds; before that it may have any number, since
- * many runs may ask at once.
+ * channel is in trouble while a try takes long, and after one that was not delivered until another one is. Before that
+ * it may have any number under way, since many runs may ask at once.
  */
 export function withFewInTrouble(name: string, channel: MessageChannel, slowMs = SLOW_MS): MessageChannel {
   let underWay = 0;
-  let isInTrouble = false;
-  const trouble = (): void => {
-    isInTrouble = true;
-  };
+  let slow = 0;
+  let hasFailed = false;
   return {
     ...defined({ hasButtons: channel.hasButtons }),
     send: async (message) => {
-      if (isInTrouble && underWay >= MOST_AT_ONCE) {
+      if (underWay >= MOST_AT_ONCE && (slow > 0 || hasFailed)) {
         channel.putOff?.(message);
-        throw undelivered(name, `does not answer, and has ${underWay} other messages under way at this worker`);
+        throw undelivered(name, `is in trouble, and has ${underWay} other messages under way at this worker`);
       }
       underWay += 1;
-      const slow = setTimeout(trouble, slowMs);
+      let isSlow = false;
+      const timer = setTimeout(() => {
+        isSlow = true;
+        slow += 1;
+      }, slowMs);
       try {
         const sent = await channel.send(message);
-        isInTrouble = false;
+        hasFailed = false;
         return sent;
       } catch (error) {
-        trouble();
+        // A message that is refused says nothing of others.
+        if (!(error instanceof CountersignError && error.code === 'MESSAGE_REFUSED')) hasFailed = true;
         throw error;
       } finally {
-        clearTimeout(slow);
+        clearTimeout(timer);
+        if (isSlow) slow -= 1;
         underWay -= 1;
       }
     },

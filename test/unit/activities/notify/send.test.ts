@@ -1,6 +1,6 @@
 /** The activity that sends messages (I-1, INV-S1): links, scrubbing, who may have one sent. */
 import { expect, test } from '@jest/globals';
-import { linesOf, type Message } from '../../../../activities/notify/port.ts';
+import { linesOf, type Message, refusedBy } from '../../../../activities/notify/port.ts';
 import { createSendMessage, type MessageParts, withFewInTrouble } from '../../../../activities/notify/send.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
@@ -100,17 +100,21 @@ test('a channel that does not answer holds eight tries once that shows, and the 
   await expect(Promise.all([...tries, ...more])).resolves.toHaveLength(17);
 });
 
-test('a channel that takes long shows as one that does not answer before its first try has failed', async () => {
+test('a channel that takes long is in trouble before its first try has failed, whatever else it answers', async () => {
   const answers: (() => void)[] = [];
+  let isQuick = false;
   const hanging = {
     send: async () => {
-      await new Promise<void>((resolve) => void answers.push(resolve));
+      if (!isQuick) await new Promise<void>((resolve) => void answers.push(resolve));
       return {};
     },
   };
   const { send } = sending({ channels: { it: withFewInTrouble('it', hanging, 0) } });
-  const tries = Array.from({ length: 8 }, async (_, index) => await send(input({ key: `k${index}` })));
-  await until(() => answers.length === 8, { what: 'eight tries' });
+  const tries = Array.from({ length: 7 }, async (_, index) => await send(input({ key: `k${index}` })));
+  await until(() => answers.length === 7, { what: 'seven tries' });
+  isQuick = true;
+  await send(input({ key: 'quick' }));
+  isQuick = false;
   let failed = 0;
   const another = (): boolean => {
     send(input({ key: 'late' })).catch(() => (failed += 1));
@@ -118,7 +122,26 @@ test('a channel that takes long shows as one that does not answer before its fir
   };
   await until(another, { what: 'a message that fails at once' });
   for (const answer of answers) answer();
-  await expect(Promise.all(tries)).resolves.toHaveLength(8);
+  await expect(Promise.all(tries)).resolves.toHaveLength(7);
+});
+
+test('a message that its channel refuses says nothing of others', async () => {
+  const answers: (() => void)[] = [];
+  let isRefused = true;
+  const channel = withFewInTrouble('it', {
+    send: async () => {
+      if (isRefused) throw refusedBy('it', 'knows no address');
+      await new Promise<void>((resolve) => void answers.push(resolve));
+      return {};
+    },
+  });
+  const { send } = sending({ channels: { it: channel } });
+  await expect(send(input({ key: 'first' }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+  isRefused = false;
+  const tries = Array.from({ length: 9 }, async (_, index) => await send(input({ key: `k${index}` })));
+  await until(() => answers.length === 9, { what: 'nine tries' });
+  for (const answer of answers) answer();
+  await expect(Promise.all(tries)).resolves.toHaveLength(9);
 });
 
 test('INV-S1: secrets that the worker knows are taken out', async () => {
