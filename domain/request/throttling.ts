@@ -7,6 +7,7 @@
  * 1. Only the result of an activity throttles a call: our own limits, or a server that wants a long time (`Retry-After`).
  * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import {
@@ -21,6 +22,7 @@ import {
 } from '../state/run.ts';
 
 type NotSent = Extract<DispatchResult, { kind: 'not-sent' }>;
+type PutOff = NotSent & { readonly retryAfterMs: number };
 export type Throttling = NotSent & { readonly held: NonNullable<NotSent['held']> };
 
 /** Wait for a result that names no time; every activity of ours names one. */
@@ -73,19 +75,24 @@ function throttled(state: InFlight, throttling: Throttling, now: number): Moved 
 }
 
 /** True if the server wants more time than our own waits take: such a call waits as a throttled one. */
-export function isPutOff({ retryAfterMs = 0 }: NotSent): boolean {
-  return retryAfterMs > LAST_WAIT_MS;
+export function isPutOff(result: NotSent): result is PutOff {
+  return result.retryAfterMs !== undefined && result.retryAfterMs > LAST_WAIT_MS;
 }
 
 /**
- * Makes a call wait for as long as its server wants. The attempt stays counted, unlike that of a throttled dispatch.
+ * Makes a call wait for as long as its server wants. The attempt stays counted, unlike that of a throttled dispatch, and
+ * the wait for a turn begins anew after it.
  * @param now epoch ms
  */
-export function putOff(run: Run, callId: string, { code, message, retryAfterMs = 0 }: NotSent, now: number): Change {
+export function putOff(run: Run, callId: string, { code, message, retryAfterMs }: PutOff, now: number): Change {
   return move(run, callId, ['in-flight'], (state) => {
+    const { holds, ...sendable } = notSent(state);
     const wait = { since: now, until: now + retryAfterMs, by: 'retry-after', message } as const;
-    const call: Throttled = { ...notSent(state), status: 'throttled', wait };
-    return { call, facts: [{ kind: 'held', callId, by: wait.by, code }] };
+    const counted = defined({ holds: holds && { count: holds.count } });
+    return {
+      call: { ...sendable, ...counted, status: 'throttled', wait },
+      facts: [{ kind: 'held', callId, by: wait.by, code }],
+    };
   });
 }
 

@@ -156,7 +156,8 @@ test('a message that interrupts withdraws it: nothing new leaves before the mess
 
 test('a server that wants longer than our own waits has its call wait until then; the attempt stays counted', () => {
   const wanted = { kind: 'not-sent', code: 'TOOL_RATE_LIMITED', message: 'Later.', retryAfterMs: 60_001 } as const;
-  expect([wanted, { ...wanted, retryAfterMs: 60_000 }].map(isPutOff)).toEqual([true, false]);
+  const { retryAfterMs: _, ...soon } = wanted;
+  expect([wanted, { ...wanted, retryAfterMs: 60_000 }, soon].map(isPutOff)).toEqual([true, false, false]);
   const { run, flight } = sent(allowed);
   const change = putOff(run, CALL, wanted, START);
   expect(change.facts).toEqual([{ kind: 'held', callId: CALL, by: 'retry-after', code: 'TOOL_RATE_LIMITED' }]);
@@ -166,4 +167,16 @@ test('a server that wants longer than our own waits has its call wait until then
   });
   expect(attemptsOf(sent(change.run).flight)).toBe(attemptsOf(flight) + 1);
   expect(putOff(allowed, CALL, wanted, START)).toEqual({ run: allowed, facts: [] });
+});
+
+test('a call that its server put off has its whole time to wait for a turn again', () => {
+  const first = held(allowed, START);
+  const wanted = { kind: 'not-sent', code: 'TOOL_RATE_LIMITED', message: 'Later.', retryAfterMs: 3_600_000 } as const;
+  const later = START + wanted.retryAfterMs;
+  const before = sent(first.run).flight;
+  const { flight } = sent(putOff(sent(first.run).run, CALL, wanted, START).run);
+  expect(waitedOut(before, holding(), later)).toBeDefined();
+  expect(waitedOut(flight, holding(), later)).toBeUndefined();
+  // The dispatch that was throttled is still no attempt.
+  expect(attemptsOf(flight)).toBe(attemptsOf(before) + 1);
 });
