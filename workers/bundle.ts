@@ -105,9 +105,10 @@ export function workflowFile(name: string): string {
 }
 
 /** Modules of `domain/` that no workflow uses: they are for workers, clients and gateways. */
-const NOT_IN_RUNS: ReadonlySet<string> = new Set([
+export const NOT_IN_RUNS: ReadonlySet<string> = new Set([
   'catalog/file',
   'catalog/layer',
+  'catalog/rights',
   'gate/ticket',
   'history/discarded-send',
   'policy/judge',
@@ -118,7 +119,9 @@ const NOT_IN_RUNS: ReadonlySet<string> = new Set([
   'run/hosted',
   'run/single-call',
   'run/spec-screen',
+  'shapes/reported-progress',
   'text/object-keys',
+  'text/shell-word',
   'text/written-json',
   'views/inert-definition',
   'views/model-text',

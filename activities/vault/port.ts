@@ -66,7 +66,7 @@ export async function unlessUnread<T>(
   }
 }
 
-/** An entry may be encrypted with a key that the configuration does not hold. */
+/** A damaged entry, and one that is encrypted with a key that the configuration does not hold. */
 const OF_ONE_ENTRY: readonly ErrorCode[] = ['VAULT_CORRUPT', 'CONFIG_INVALID'];
 
 /**

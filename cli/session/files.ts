@@ -77,10 +77,11 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
   }
 }
 
-/** YAML has numbers in hexadecimal and octal digits, too (YAML 1.2.2 §10.3.2). */
+/** YAML also has numbers in other forms than JSON, such as hexadecimal digits (YAML 1.2.2 §10.3.2): up to 2^53 they are exact. */
 function isAsWritten(source: string, value: number): boolean {
   if (!Number.isFinite(value)) return false;
-  return /^0[xo]/.test(source) ? BigInt(source) === BigInt(value) : changedNumber(source) === undefined;
+  if (/^[-+]?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?$/.test(source)) return changedNumber(source) === undefined;
+  return !Number.isInteger(value) || Number.isSafeInteger(value);
 }
 
 function notReadable({ code, what }: InputKind, reason: string): CountersignError {

@@ -11,7 +11,7 @@
  * 5. A build without a worker is not well, whatever its runs do: they do nothing.
  * 6. A watch that was interrupted says so: it has not shown that the build does well.
  * 7. What ended before it is told apart by Temporal's own times. The clock here may be ahead of Temporal's, and would
- *    hide what fails.
+ *    hide what fails. What ended just before, and Temporal did not list yet, counts as after.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { tsToMs } from '@temporalio/common/lib/time.js';

@@ -189,7 +189,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('resumed'), callId, attempt: z.int() }),
   /** The server works on the newest dispatch as a task, at most until this time. */
   z.strictObject({ kind: z.literal('task.begun'), callId, attempt: z.int(), until: z.string() }),
-  /** The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit. */
+  /**
+   * The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit. With
+   * `retry-after` and no limit of ours the server has refused it for more than a minute, each time recorded.
+   */
   z.strictObject({ kind: z.literal('held'), callId, by: HeldBy, code: z.string() }),
   z.strictObject({
     kind: z.literal('outcome'),

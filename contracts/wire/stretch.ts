@@ -117,6 +117,6 @@ export type BegunRun = PreparedRun & {
   /** Set with `found`. */
   readonly times?: BegunTimes;
   readonly turns?: readonly StretchedTurn[];
-  /** As in the result of a stretch; without turns it is about the first step. */
+  /** The failure in the result of a stretch; without turns it is about the first step. */
   readonly failed?: CodedFailure;
 };

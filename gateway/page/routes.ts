@@ -117,7 +117,7 @@ function registerAssets(app: FastifyInstance): void {
 /** A browser at an address that there is not is told in a page; programs, and all below /v1, as the API tells them. */
 function registerElsewhere(app: FastifyInstance, options: PageOptions): void {
   const isRead = ({ headers, url }: FastifyRequest): boolean =>
-    headers.accept?.includes('text/html') === true && !url.startsWith('/v1/');
+    headers.accept?.includes('text/html') === true && !/^\/v1(?:[/?]|$)/.test(url);
   void app.register(async (elsewhere) => {
     elsewhere.setErrorHandler(async (error, request, reply) => {
       if (isRead(request)) await tellInPage(error, request, reply, options);

@@ -1,9 +1,9 @@
 // The workflow bundle: what leaks into it is loaded by every cached run, unless all runs of a thread share it (docs/adr/0052), and a size limit alone would notice late and say nothing.
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows } from '../../workers/bundle.ts';
+import { bundleWorkflows, NOT_IN_RUNS } from '../../workers/bundle.ts';
 import { bundleForReplay } from '../../workers/replay/semantics.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { declared } from '../support/syntax.ts';
@@ -99,6 +99,18 @@ test('all runs of a thread share the modules of domain/ (docs/adr/0065)', () => 
   const evaluatedInRuns = pure.filter((name) => own.some((body) => body.includes(`\nfunction ${name}(`)));
   // Of `domain/run/carry.ts`, which webpack merges into the one module that uses it.
   expect(evaluatedInRuns).toEqual(['fromCarry']);
+});
+
+test('modules of domain/ that no workflow reaches are not in the bundle, and all others are shared', () => {
+  const all = new Map(sourceFiles().map((file) => [file.path, file]));
+  const reachable = new Set([...all.keys()].filter((path) => path.startsWith('workflows/')));
+  for (const path of reachable)
+    for (const [, imported = '', from = ''] of all
+      .get(path)
+      ?.text.matchAll(/^(?:import|export) ([^;]*?)from '(\.[^']+)'/gm) ?? [])
+      if (!imported.startsWith('type ')) reachable.add(join(dirname(path), from));
+  const unreached = [...all.keys()].filter((path) => path.startsWith('domain/') && !reachable.has(path));
+  expect([...NOT_IN_RUNS].map((name) => `domain/${name}.ts`).sort()).toEqual(unreached.sort());
 });
 
 test('no module of domain/ or contracts/ keeps what a run could leave for another', () => {

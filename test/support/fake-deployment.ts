@@ -242,7 +242,7 @@ export class FakeDeployment {
     return ended.filter(({ isFailed }) => isFailed || !query.includes("'Failed'")).length;
   }
 
-  /** What has a time, newest first. */
+  /** Rows that have a time, newest first. */
   #endedBefore(query: string) {
     const ended = this.ended.filter(({ build, at }) => build === buildIn(query) && at !== undefined);
     return ended.toReversed().map(({ at = 0 }) => ({ closeTime: msToTs(at) }));

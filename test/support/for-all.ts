@@ -10,7 +10,7 @@ export function forAll<Ts extends [unknown, ...unknown[]]>(
   fc.assert(fc.property<Ts>(...of));
 }
 
-/** As `forAll`, of more or fewer values than fast-check would make. */
+/** Does what `forAll` does, with more or fewer values than fast-check would make. */
 export function forMany<Ts extends [unknown, ...unknown[]]>(
   parameters: fc.Parameters<Ts>,
   ...of: [...Arbitraries<Ts>, (...values: Ts) => boolean | void]

@@ -2,7 +2,6 @@
  * What users, tools and models say is conversation: queued, bounded, and never an approval; it may interrupt (B-15,
  * INV-D3).
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -317,12 +316,17 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
       const run = await startAway('at once');
       const [request] = await openRequests(run);
       await world.workers.stop();
-      const decided = run.decide(decisionOn(request, 'ann'));
-      await sleep(500);
+      const handle = world.client.workflow.getHandle(run.runId);
+      await handle.signal('decide', decisionOn(request, 'ann'));
       const said = run.say(WRONG);
       await world.restartWorkers();
-      await Promise.all([decided, said]);
+      await said;
       await expectRead(run, 'at once');
+      const events = (await handle.fetchHistory()).events ?? [];
+      const signaled = events.findIndex((event) => event.workflowExecutionSignaledEventAttributes);
+      const accepted = events.findIndex((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
+      const tasks = events.slice(signaled, accepted).filter((event) => event.workflowTaskStartedEventAttributes);
+      expect(tasks).toHaveLength(1);
     });
   });
 
@@ -349,11 +353,11 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
   });
 
   // The last test of this file: what the server wants holds for later runs, too.
-  test('a message that interrupts while a call waits to be sent again withdraws it, however long its server wants', async () => {
+  test('a message that interrupts while a call waits to be sent again withdraws it, before its time', async () => {
     sly.become({
       era: 'modern',
       pages: [[{ name: 'news', inputSchema: { type: 'object' } }]],
-      onCall: ({ status }) => status(429, { 'retry-after': '50' }),
+      onCall: ({ status }) => status(429, { 'retry-after': '60' }),
     });
     const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
     const run = await world.start([

@@ -45,12 +45,13 @@ test.each([
   'limit: .inf',
   'id: 0x112210f47de98116',
   'id: 0o400000000000000001',
+  '%YAML 1.1\n---\nid: 9_007_199_254_740_993',
 ])('a number that would become another one is refused, with its place and not itself: %s', async (text) => {
   const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
   const reading = readInput('given', kind, { directory: await folder({ given: text }), input: async () => '' });
   await expect(reading).rejects.toMatchObject({
     code: 'ARGUMENTS_INVALID',
-    message: expect.stringMatching(/^The arguments given holds? a number .*line [12], column \d+\. .*in quotes/),
+    message: expect.stringMatching(/^The arguments given holds? a number .*line [1-3], column \d+\. .*in quotes/),
   });
   await expect(reading).rejects.toMatchObject({ message: expect.not.stringMatching(/1234|9007|999/) });
 });
@@ -68,5 +69,6 @@ test('numbers that stay what they are, and digits in quotes, are read', async ()
   const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
   const reading = async (given: string) => await readInput('-', kind, { directory: '/', input: async () => given });
   expect(await reading(text)).toEqual(value);
-  expect(await reading('[0x1f, 0o17, 0x20000000000000]')).toEqual([31, 15, 2 ** 53]);
+  expect(await reading('[0x1f, 0o17, 0x1fffffffffffff]')).toEqual([31, 15, 2 ** 53 - 1]);
+  expect(await reading('%YAML 1.1\n---\n[0x1_0, 1_000, 017]')).toEqual([16, 1_000, 15]);
 });

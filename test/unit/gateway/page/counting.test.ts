@@ -147,6 +147,7 @@ test('a browser at an address that there is not reads a page; the API tells it a
     expect(body).toContain('<a class="button" href="/">Back to the inbox</a>');
   }
   expect((await elsewhere('/v1/nonsense', 'text/html')).body).toContain('"ROUTE_UNKNOWN"');
+  expect((await elsewhere('/v1', 'text/html')).body).toContain('"ROUTE_UNKNOWN"');
   expect((await elsewhere('/nonsense', '*/*')).body).toContain('"ROUTE_UNKNOWN"');
   await elsewhere('/nonsense', '*/*');
   const { status, type } = await elsewhere('/nonsense', '*/*');
