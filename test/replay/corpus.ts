@@ -22,6 +22,7 @@ export const RELEASES = [
   { version: '1.0.0-rc.2', list: '41b060352be2b3a1c6a61257faaee7de74dd2ebd57a624180f41cdf76fc5204e' },
   { version: '1.0.0-rc.3', list: '7184c96123fe39368918fc4c108c56f1726732f8d7e01191744aad217e4eadd4' },
   { version: '1.0.0-rc.4', list: '6976644b9edb2be5151876e2d0bac65b8d2e636eb213f7811549319e6542e4a1' },
+  { version: '1.0.0-rc.5', list: '5539e471f4a02bec098b5d06b27aad8add800143b7c6cce7863b543f02d9f2f9' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

@@ -8,8 +8,18 @@ import { until } from '../../support/until.ts';
 import { provide, wrongAnswers } from './questioning.ts';
 import type { Attempt } from './recording.ts';
 import { resolve, wrongAnswers as wrongWords } from './resolving.ts';
-import { approve, APPROVER, calls, type Expected, refused, type Scenario, scenario, type Scene } from './scene.ts';
-import { PATIENT_QUEUE } from './stage.ts';
+import {
+  approve,
+  APPROVER,
+  calls,
+  type Expected,
+  INTERRUPTION,
+  refused,
+  type Scenario,
+  scenario,
+  type Scene,
+} from './scene.ts';
+import { type Deployment, PATIENT_QUEUE } from './stage.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 const KEPT: Ended = {
@@ -183,6 +193,11 @@ export const HOLDING: readonly Scenario[] = [
 /** More dispatches than a call has attempts: throttled dispatches do not count as attempts. */
 const DISPATCHES = 7;
 
+/** What a server wants holds for its tenant at the same worker, so scenes of that have one of their own. */
+async function unhurried({ stage }: Scene): Promise<Deployment> {
+  return await stage.limited({ concurrency: 8, perSecond: 100 });
+}
+
 export const HELD: readonly Scenario[] = [
   scenario(
     'held',
@@ -225,6 +240,30 @@ export const HELD: readonly Scenario[] = [
       await scene.continued(runId);
       await scene.take('held-first', { runId });
       await scene.ended('held-second');
+    },
+  ),
+  scenario(
+    'put-off',
+    { points: ['put-off-first', 'put-off', 'put-off-withdrawn'], steps: [calls(['refuse_once', 'tomorrow'])] },
+    async (scene) => {
+      await scene.start({ initiator: { id: 'ben', tenant: 'archive' } }, { on: await unhurried(scene) });
+      await scene.ledgered('held');
+      const { runId } = await scene.run.state();
+      await scene.continued(runId);
+      await scene.take('put-off-first', { runId });
+      await scene.take('put-off', { accepted: [INTERRUPTION] });
+      await scene.ended('put-off-withdrawn');
+    },
+  ),
+  scenario(
+    'retry-withdrawn',
+    { points: ['retry', 'retry-withdrawn'], steps: [calls(['refuse_once', 'soon'], ['write_note', 'monday'])] },
+    async (scene) => {
+      await scene.start({}, { on: await unhurried(scene) });
+      await scene.openOne('t1.c1');
+      await scene.timed('try t1.c0 again');
+      await scene.take('retry', { accepted: [INTERRUPTION] });
+      await scene.ended('retry-withdrawn');
     },
   ),
 ];

@@ -216,6 +216,18 @@ export class Scene {
     );
   }
 
+  /** Waits until a timer with this summary has begun. */
+  async timed(summary: string): Promise<void> {
+    const decoder = new TextDecoder();
+    await until(
+      async () =>
+        (await this.handle.fetchHistory()).events?.some(({ userMetadata }) =>
+          decoder.decode(userMetadata?.summary?.data ?? undefined).includes(summary),
+        ),
+      { what: `the timer "${summary}" of ${this.workflowId}` },
+    );
+  }
+
   /** Waits until Temporal has taken the worker of an activity for lost. */
   async timedOut(): Promise<void> {
     await until(
@@ -325,6 +337,13 @@ export function approve(request: ApprovalRequest, name: string, over: object = {
 export function reject(request: ApprovalRequest, name: string): Attempt {
   return approve(request, name, { kind: 'reject', reason: 'not this week' });
 }
+
+/** The message that interrupts whatever the run does. */
+export const INTERRUPTION: Attempt = {
+  name: 'an interruption',
+  update: 'say',
+  input: { messageId: 'hint', text: 'It is a holiday.', from: 'ben', interrupt: true },
+};
 
 /** Makes one decision for each way in which a decision on an open request can be wrong. */
 export function wrongDecisions(request: ApprovalRequest): Expected[] {

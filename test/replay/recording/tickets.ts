@@ -5,7 +5,7 @@
 import { ticketIdOf } from '../../../domain/gate/ticket.ts';
 import { until } from '../../support/until.ts';
 import { TICKET } from './recording.ts';
-import { approve, calls, says, type Scenario, scenario, wrongDecisions } from './scene.ts';
+import { approve, calls, INTERRUPTION, says, type Scenario, scenario, wrongDecisions } from './scene.ts';
 
 const KEEP_SECONDS = 604_800;
 const INITIATOR = { id: 'ben', tenant: 'office' };
@@ -39,6 +39,17 @@ export const TICKETS: readonly Scenario[] = [
       await scene.take('client-away');
       await scene.run.present(Date.now() + 600_000);
       await scene.ended('client-back');
+    },
+  ),
+  scenario(
+    'client-away-withdrawn',
+    { points: ['client-away-interrupted', 'client-away-withdrawn'], steps: [calls(['write_note', 'monday'])] },
+    async (scene) => {
+      await scene.start({ dispatch: 'on-return' });
+      const request = await scene.openOne('t1.c0');
+      await scene.decide(approve(request, 'approval'));
+      await scene.take('client-away-interrupted', { accepted: [INTERRUPTION] });
+      await scene.ended('client-away-withdrawn');
     },
   ),
   scenario(

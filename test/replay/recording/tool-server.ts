@@ -174,9 +174,17 @@ function notesScript(told: Told | undefined, waiting: (() => void)[]): RawServer
         exchange.result({ content: [{ type: 'resource_link', uri: noteUri(note), name: note }] });
       },
       refuse_once: (exchange, attempt) =>
-        attempt === 1 ? exchange.status(429) : exchange.text(`${noteOf(exchange)} is done`),
+        attempt === 1 ? exchange.status(429, pauseFor(noteOf(exchange))) : exchange.text(`${noteOf(exchange)} is done`),
     },
   };
+}
+
+/** Longer and shorter than the longest wait of the run's own (`domain/request/throttling.ts`). */
+const PAUSES: Readonly<Record<string, string>> = { tomorrow: '86400', soon: '50' };
+
+function pauseFor(note: string): Record<string, string> {
+  const wanted = PAUSES[note];
+  return wanted === undefined ? {} : { 'retry-after': wanted };
 }
 
 /** Asks one question; for a note called `twice`, a second one. Each question has a state of its own. */
