@@ -38,9 +38,11 @@ const MOST_LOOKED_AT = 10_000;
 
 /**
  * Temporal lists the newest first, and cannot be asked for another order everywhere: so all are read, and sorted here.
- * @throws CountersignError `CONFIG_INVALID` if none can be read
+ * @throws CountersignError `CONFIG_INVALID` if none can be read; `USAGE` for a number that lists would be cut wrongly by
  */
 export async function listWaiting(engine: Engine, { most = 100, ...filter }: InboxFilter): Promise<Inbox> {
+  if (!(most >= 0))
+    throw new CountersignError('USAGE', 'most is no number of runs. Give 0 or more, or leave it out for 100.');
   const waiting: WaitingRun[] = [];
   const unread: string[] = [];
   let undecodable: CountersignError | undefined;

@@ -73,6 +73,9 @@ test('the first deadline is first, also where more wait than are listed, and the
   expect(inbox.runs.slice(0, 2).map(({ runId }) => runId)).toEqual(['run-2499', 'run-2498']);
   expect(inbox).toMatchObject({ more: 2_401, unread: [], isWhole: true });
   expect((await countersign.waiting({ most: 3_000 })).at(-1)?.runId).toBe('endless');
+  expect(await countersign.waiting({ most: Infinity })).toHaveLength(2_501);
+  for (const most of [-1, Number.NaN])
+    await expect(countersign.waiting({ most })).rejects.toMatchObject({ code: 'USAGE' });
   const text = inboxAnswer(inbox, false).text(plain);
   expect(text).toContain('2401 more wait, with later deadlines. List all: repeat this with --most 2501');
   expect(text).not.toContain('warning');
