@@ -119,7 +119,7 @@ export async function createServer({
     genReqId: requestIdOf,
     // Paths that the router does not take; no hook runs for them.
     frameworkErrors: (error, request, reply) =>
-      void tellProblem(error, request, reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id }), log),
+      void tell(error, request, reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id }), log),
     clientErrorHandler: (error, socket) => refuseUnread(error, socket, SECURITY_HEADERS),
     forceCloseConnections: true,
     trustProxy: config.proxies.length > 0 ? config.proxies : false,
@@ -187,12 +187,12 @@ export async function createServer({
     let told = error;
     if (request.routeOptions.config.countsRefusals === true)
       await count(request, reply).catch((exceeded: unknown) => (told = exceeded));
-    await tellProblem(told, request, reply, log);
+    await tell(told, request, reply, log);
   });
   app.setNotFoundHandler((request, reply) => {
     const see = version === undefined ? '' : ' See /openapi.json.';
     const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;
-    return tellProblem(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
+    return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
   });
   if (version !== undefined) await app.register(swagger, documentOf(version));
   return app;
@@ -280,8 +280,7 @@ export function keyOf({ tenant, id }: Pick<Asker, 'tenant' | 'id'>): string {
   return JSON.stringify([tenant, id]);
 }
 
-/** Tells as the API does what went wrong. */
-export async function tellProblem(
+async function tell(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -5,10 +5,11 @@
  * 2. A refused form comes back with what was typed, and with the reason.
  */
 import { readFileSync } from 'node:fs';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
-import { keyOf, tellProblem } from '../http/server.ts';
+import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
@@ -114,17 +115,22 @@ function registerAssets(app: FastifyInstance): void {
   }
 }
 
-/** A browser at an address that there is not is told in a page; programs, and all below /v1, as the API tells them. */
+/**
+ * A browser at an address that there is not is told in a page; programs, and all below /v1, as the API tells them. The
+ * route is there for browsers alone: for others it would also take what the router refuses.
+ */
 function registerElsewhere(app: FastifyInstance, options: PageOptions): void {
-  const isRead = ({ headers, url }: FastifyRequest): boolean =>
+  const isRead = ({ headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>): boolean =>
     headers.accept?.includes('text/html') === true && !/^\/v1(?:[/?]|$)/.test(url);
+  app.addConstraintStrategy({
+    name: 'reader',
+    mustMatchWhenDerived: false,
+    storage: () => new Map(),
+    deriveConstraint: (request) => (isRead(request) ? 'browser' : undefined),
+  });
   void app.register(async (elsewhere) => {
-    elsewhere.setErrorHandler(async (error, request, reply) => {
-      if (isRead(request)) await tellInPage(error, request, reply, options);
-      else await tellProblem(error, request, reply, options.log);
-    });
-    elsewhere.get('/*', async (request, reply) => {
-      if (!isRead(request)) return reply.callNotFound();
+    elsewhere.setErrorHandler(async (error, request, reply) => await tellInPage(error, request, reply, options));
+    elsewhere.get('/*', { constraints: { reader: 'browser' } }, () => {
       const message = 'There is no page at this address. What waits for you is in the inbox.';
       throw new CountersignError('ROUTE_UNKNOWN', message);
     });
