@@ -31,17 +31,17 @@ export function holdsEndlessNumber(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsEndlessNumber);
 }
 
-/** Said of a value in which `holdsRoundedNumber`. */
-export const ROUNDED_NUMBER =
+/** Said of a value in which `holdsLargeNumber`. */
+export const LARGE_NUMBER =
   'a whole number beyond 9007199254740992, which may have been rounded; what the tool says in text is exact';
 
 /**
  * True if a number may be another one than was written: it is beyond those that are read exactly, such as ids of 64 bits.
  * @param value nests no deeper than `MAX_NESTING`
  */
-export function holdsRoundedNumber(value: unknown): boolean {
+export function holdsLargeNumber(value: unknown): boolean {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
-  return typeof value === 'object' && value !== null && Object.values(value).some(holdsRoundedNumber);
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsLargeNumber);
 }
 
 /** Reads an own field only: a server or a tool may be called `constructor`. */

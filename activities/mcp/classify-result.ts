@@ -26,11 +26,11 @@ import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
 import {
   ENDLESS_NUMBER,
   holdsEndlessNumber,
-  holdsRoundedNumber,
+  holdsLargeNumber,
   jsonOf,
   MAX_NESTING,
   nestsTooDeeply,
-  ROUNDED_NUMBER,
+  LARGE_NUMBER,
 } from '../kit/json.ts';
 import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
@@ -191,7 +191,7 @@ async function mapped(
   const isEndless = !tooDeep && holdsEndlessNumber(raw['structuredContent']);
   if (isEndless) warn(`the structured result holds ${ENDLESS_NUMBER}, which is null here`);
   // The SDK has parsed the answer, and nobody has its text any more.
-  if (!tooDeep && holdsRoundedNumber(raw['structuredContent'])) warn(`the structured result holds ${ROUNDED_NUMBER}`);
+  if (!tooDeep && holdsLargeNumber(raw['structuredContent'])) warn(`the structured result holds ${LARGE_NUMBER}`);
   // History would have null. Whoever reads the result before, as a stretch does, could not hash it: the call, which has
   // run, would be made again.
   const given = tooDeep ? undefined : isEndless ? jsonOf(raw['structuredContent']) : raw['structuredContent'];

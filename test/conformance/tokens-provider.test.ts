@@ -4,6 +4,7 @@ import { decodeJwt } from 'jose';
 import type { MintedToken, TokenBroker } from '../../activities/tokens/port.ts';
 import { brokerFor, CLIENT, expectNoSecret, requestFor, SECRET, URL_OF, withClient } from '../support/oauth/broker.ts';
 import {
+  type HostileBehaviour,
   type HostileServer,
   type RunningAuthorizationServer,
   type RunningProvider,
@@ -15,6 +16,19 @@ import { until } from '../support/until.ts';
 import { silenceProvider } from './tokens.suite.ts';
 
 silenceProvider();
+
+/** Metadata of a server that takes the secret of a client in both ways. */
+function takingBoth(more: object = {}): NonNullable<HostileBehaviour['metadata']> {
+  return (issuer) => ({
+    body: {
+      issuer,
+      token_endpoint: `${issuer}/token`,
+      response_types_supported: [],
+      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      ...more,
+    },
+  });
+}
 
 describe('client credentials at a real authorization server', () => {
   let provider: RunningAuthorizationServer;
@@ -153,16 +167,8 @@ describe('client credentials at a real authorization server', () => {
   });
 
   test('and where it takes both from others, and knows this client by the body alone: at once from then on', async () => {
-    const methods = ['client_secret_basic', 'client_secret_post'];
     const both = await startHostile({
-      metadata: (issuer) => ({
-        body: {
-          issuer,
-          token_endpoint: `${issuer}/token`,
-          response_types_supported: [],
-          token_endpoint_auth_methods_supported: methods,
-        },
-      }),
+      metadata: takingBoth(),
       token: ({ authorization, form }) =>
         authorization === undefined && form.get('client_secret') === SECRET
           ? { body: { access_token: 'opaque', token_type: 'Bearer', expires_in: 60 } }
@@ -190,15 +196,7 @@ describe('client credentials at a real authorization server', () => {
 
   test('a challenge for the want of a nonce is no word about the client: the second request is in the same way', async () => {
     const strict = await startHostile({
-      metadata: (issuer) => ({
-        body: {
-          issuer,
-          token_endpoint: `${issuer}/token`,
-          response_types_supported: [],
-          token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
-          dpop_signing_alg_values_supported: ['ES256'],
-        },
-      }),
+      metadata: takingBoth({ dpop_signing_alg_values_supported: ['ES256'] }),
       token: ({ authorization, proof }) => {
         if (authorization === undefined) return { status: 401, body: { error: 'invalid_client' } };
         const headers = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n1' };

@@ -166,6 +166,16 @@ describe('who comes back from the provider', () => {
   });
 });
 
+/** Answers as the provider's metadata, with the ways in which it takes the secret of a client. */
+function providerTaking(methods: readonly string[] | undefined): Response {
+  return Response.json({
+    issuer: ISSUER,
+    authorization_endpoint: `${ISSUER}/authorize`,
+    token_endpoint: `${ISSUER}/token`,
+    token_endpoint_auth_methods_supported: methods,
+  });
+}
+
 test.each([
   ['where the provider states no method', undefined, true],
   ['where it states only that', ['private_key_jwt', 'client_secret_basic'], true],
@@ -173,13 +183,7 @@ test.each([
 ])('the secret of the gateway goes by HTTP Basic %s', async (_where, methods, isBasic) => {
   const sent: { readonly header: string | null; readonly body: URLSearchParams }[] = [];
   const ask: AskProvider = async (url, init) => {
-    if (!url.endsWith('/token'))
-      return Response.json({
-        issuer: ISSUER,
-        authorization_endpoint: `${ISSUER}/authorize`,
-        token_endpoint: `${ISSUER}/token`,
-        token_endpoint_auth_methods_supported: methods,
-      });
+    if (!url.endsWith('/token')) return providerTaking(methods);
     const request = new Request(url, init);
     sent.push({ header: request.headers.get('authorization'), body: new URLSearchParams(await request.text()) });
     return Response.json({ error: 'invalid_grant' }, { status: 400 });
@@ -196,13 +200,7 @@ test.each([
 test('a provider that states both ways and knows the gateway by HTTP Basic alone is asked so, at once from then on', async () => {
   const sent: boolean[] = [];
   const ask: AskProvider = async (url, init) => {
-    if (!url.endsWith('/token'))
-      return Response.json({
-        issuer: ISSUER,
-        authorization_endpoint: `${ISSUER}/authorize`,
-        token_endpoint: `${ISSUER}/token`,
-        token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
-      });
+    if (!url.endsWith('/token')) return providerTaking(['client_secret_basic', 'client_secret_post']);
     const isBasic = new Request(url, init).headers.has('authorization');
     sent.push(isBasic);
     return isBasic
