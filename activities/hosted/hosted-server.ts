@@ -36,20 +36,18 @@ import {
   argumentsIn,
   createResponsesApi,
   createStoredAnswers,
-  fieldsOf,
   isAnswerId,
   mcpList,
   mcpTool,
-  objectsOf,
   type ResponsesApi,
   type ResponsesAsk,
   ResponsesRefusal,
   type StoredAnswers,
-  textOf,
   toldCalls,
 } from '../models/responses-api.ts';
 import type { ProviderConfig } from '../models/provider.ts';
 import { isWholly } from '../../domain/text/written-json.ts';
+import { fieldsOf, objectsOf, textOf } from '../kit/json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 
@@ -310,12 +308,13 @@ async function listed(
   scrub: Scrubber,
 ): Promise<ToolListing> {
   if (item === undefined) throw failed(connection, 'the provider gave no list');
-  const { error, tools } = item;
+  const { error } = item;
   if (error !== undefined && error !== null) throw failed(connection, quoted(scrub, wordsOf(error)));
-  if (!isList(tools)) throw failed(connection, 'the answer has no list of tools');
+  if (!Array.isArray(item['tools'])) throw failed(connection, 'the answer has no list of tools');
+  const tools = objectsOf(item['tools']);
   const read = new ListedTools(scrub, false);
   for (const tool of tools.slice(0, MAX_TOOLS + 1)) {
-    const { name, description, input_schema: inputSchema, annotations } = fieldsOf(tool);
+    const { name, description, input_schema: inputSchema, annotations } = tool;
     // The API writes null where a server says nothing.
     await read.add(
       defined({ name, description: description ?? undefined, inputSchema, annotations: annotations ?? undefined }),
@@ -323,11 +322,6 @@ async function listed(
   }
   if (tools.length > MAX_TOOLS || read.bytes > MAX_BYTES) throw failed(connection, 'it lists more than one server may');
   return await read.listing();
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 function failed({ name, hosted }: ServerConnection, reason: string): CountersignError {

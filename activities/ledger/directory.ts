@@ -23,6 +23,7 @@ import { GENESIS } from '../../domain/run/journal.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { syncFolders, writeNew } from '../kit/durable-file.ts';
+import { parsedJson } from '../kit/json.ts';
 import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 export const LEDGER_ROOT: RootKind = {
@@ -137,13 +138,7 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 function entryOf(line: string): { readonly prev: string; readonly hash: string } | 'damaged' | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return 'damaged';
-  }
-  const parsed = LedgerLine.safeParse(value);
+  const parsed = LedgerLine.safeParse(parsedJson(line));
   if (!parsed.success) return 'damaged';
   if (!('entry' in parsed.data)) return undefined;
   const { hash, ...body } = parsed.data.entry;

@@ -23,7 +23,7 @@ import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { faultName, Heartbeat } from '../kit/activity.ts';
-import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
@@ -301,19 +301,10 @@ function parseAnswer(texts: readonly string[]): { readonly value: JsonValue; rea
   const whole = texts.join('');
   const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
   for (const text of [whole, texts.at(-1), fenced]) {
-    const value = text === undefined ? undefined : parseJson(text);
+    const value = text === undefined ? undefined : parsedJson(text);
     if (text !== undefined && value !== undefined) return { value, text };
   }
   return undefined;
-}
-
-function parseJson(text: string): JsonValue | undefined {
-  try {
-    // Sound: what JSON.parse returns is a JSON value.
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }
 
 function violations(value: JsonValue, schema: JsonObject): string[] {

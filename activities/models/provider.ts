@@ -14,8 +14,9 @@ import type { streamText } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { objectsOf, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import { streamed } from './streamed.ts';
 
@@ -110,22 +111,10 @@ function toPublishedShape(body: string): string {
 
 function publishedItem(item: JsonObject): JsonObject {
   const { role, id, content, ...rest } = item;
-  if (role !== 'assistant' || !isList(content)) return item;
-  if (id === undefined) return { type: 'message', role, content: content.map(textOf).join(''), ...rest };
-  const parts = content.map((part) => ({ annotations: [], logprobs: [], ...fieldsOf(part) }));
-  return { type: 'message', id, role, status: 'completed', content: parts, ...rest };
-}
-
-function textOf(part: JsonValue): string {
-  const { text } = fieldsOf(part);
-  return typeof text === 'string' ? text : '';
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
-  return Array.isArray(value);
-}
-
-function fieldsOf(value: JsonValue): JsonObject {
-  return value !== null && typeof value === 'object' && !isList(value) ? value : {};
+  if (role !== 'assistant' || !Array.isArray(content)) return item;
+  const parts = objectsOf(content);
+  const text = parts.map((part) => textOf(part['text'])).join('');
+  if (id === undefined) return { type: 'message', role, content: text, ...rest };
+  const published = parts.map((part) => ({ annotations: [], logprobs: [], ...part }));
+  return { type: 'message', id, role, status: 'completed', content: published, ...rest };
 }

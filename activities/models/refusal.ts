@@ -18,8 +18,9 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
-import { ownValue } from '../kit/json.ts';
+import { ownValue, parsedJson } from '../kit/json.ts';
 import { causesOf, isFinalStatus } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
@@ -152,12 +153,8 @@ const MOST_BODY_CHARACTERS = 10_000;
 function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
   if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
   if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
-  try {
-    const event: unknown = JSON.parse(responseBody);
-    return typeof fieldsOf(event)['type'] === 'string' ? event : undefined;
-  } catch {
-    return undefined;
-  }
+  const event = fieldsOf(parsedJson(responseBody));
+  return typeof event['type'] === 'string' ? event : undefined;
 }
 
 /**
@@ -179,7 +176,7 @@ function providerWords(data: unknown): string[] {
 }
 
 /** OpenAI: `{error: {type, code, param}}`; Anthropic: `{error: {type}}`; in a stream the inner object alone. */
-function innerError(data: unknown): Readonly<Record<string, unknown>> {
+function innerError(data: unknown): Fields {
   const outer = fieldsOf(data);
   return typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
 }
@@ -207,9 +204,8 @@ function nameOf(error: unknown): string | undefined {
   return types.isNativeError(error) ? error.name : undefined;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  // Sound: every field is read as unknown.
-  return value !== null && typeof value === 'object' ? (value as Readonly<Record<string, unknown>>) : {};
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
 }
 
 // The provider's wish for the next try is `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).

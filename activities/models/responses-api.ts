@@ -8,6 +8,7 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { fieldsOf, objectsOf, parsedJson, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
@@ -135,12 +136,8 @@ function placeOf(name: string, config: ProviderConfig, egress: Egress): Provider
 
 async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   const text = await response.text().catch(() => '');
-  let body: JsonObject = {};
-  try {
-    body = fieldsOf(JSON.parse(text.slice(0, MOST_ERROR_CHARACTERS)) as JsonValue);
-  } catch {
-    // A proxy's page says nothing that is read.
-  }
+  // A proxy's page says nothing that is read.
+  const body = fieldsOf(parsedJson(text.slice(0, MOST_ERROR_CHARACTERS)));
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
@@ -186,20 +183,6 @@ function eventIn(block: string): JsonObject | undefined {
   return data === '' || data === '[DONE]' ? undefined : fieldsOf(JSON.parse(data) as JsonValue);
 }
 
-/** Reads a value as an object; anything else has no fields. */
-export function fieldsOf(value: JsonValue | undefined): JsonObject {
-  // Sound: the checks exclude every JSON value but an object.
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
-}
-
-export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
-  return Array.isArray(value) ? value.map((item: JsonValue) => fieldsOf(item)) : [];
-}
-
-export function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
 // Items of hosted tools, as requests state them.
 
 /** The server as the provider calls it. */
@@ -242,13 +225,7 @@ export function isAnswerId(text: string): boolean {
 /** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON. */
 export function argumentsIn(item: JsonObject): JsonValue | undefined {
   const text = textOf(item['arguments']);
-  if (text.trim() === '') return {};
-  try {
-    // Sound: JSON.parse returns a JSON value.
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
+  return text.trim() === '' ? {} : parsedJson(text);
 }
 
 /** A list that is in the conversation is not fetched again, and so stays the pinned one. */

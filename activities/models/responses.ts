@@ -22,7 +22,7 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { holdsEndlessNumber, nestsTooDeeply } from '../kit/json.ts';
+import { fieldsOf, holdsEndlessNumber, nestsTooDeeply, objectsOf, textOf } from '../kit/json.ts';
 import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
@@ -30,15 +30,12 @@ import type { Subject } from './refusal.ts';
 import {
   argumentsIn,
   createResponsesApi,
-  fieldsOf,
   isAnswerId,
   mcpList,
   mcpTool,
-  objectsOf,
   type ResponsesAnswer,
   type ResponsesApi,
   ResponsesRefusal,
-  textOf,
   toldCalls,
 } from './responses-api.ts';
 

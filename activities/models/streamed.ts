@@ -1,5 +1,6 @@
 /** Tells an answer that is a stream of events from one that is none, whatever its server calls it. */
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { fieldsOf, parsedJson } from '../kit/json.ts';
 
 /** An answer came that is no stream: a page, or one JSON document. */
 export class NotStreamed extends Error {
@@ -33,25 +34,10 @@ export async function streamed(response: Response): Promise<Response> {
   // Events under a wrong name. They are read as they come: who waits for an answer hears that it goes on.
   if (first !== '{' && first !== '[') return new Response(body, { headers });
   const text = await new Response(body).text();
-  const document = documentIn(text);
-  if (document !== undefined) throw new NotStreamed(document);
+  const document = parsedJson(text);
+  if (document !== undefined) throw new NotStreamed(fieldsOf(document));
   // It may have been cut, and come whole the next time.
   return new Response(text, { headers });
-}
-
-function documentIn(text: string): JsonObject | undefined {
-  try {
-    // Sound: JSON.parse returns a JSON value.
-    const value = JSON.parse(text) as JsonValue;
-    return value !== null && typeof value === 'object' && !isList(value) ? value : {};
-  } catch {
-    return undefined;
-  }
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 /** Returns the first character of a body that is no space, or an empty text, and the whole body. */

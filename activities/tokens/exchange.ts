@@ -21,8 +21,9 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
-import { retryAfterOf } from '../kit/network.ts';
+import { networkCodeOf, retryAfterOf } from '../kit/network.ts';
 import { tokenError } from './port.ts';
 
 /** Metadata and token answers are some kilobytes. */
@@ -201,7 +202,7 @@ function explain(error: unknown, exchange: Exchange): Failure {
   if (status === undefined) return unavailable(noAnswer(error, exchange));
   if (status >= 500 || status === 429 || status === 408) return unavailable(`answered HTTP ${status}`);
   // `error` of an OAuth error response (RFC 6749 §5.2).
-  const said = String(propertyOf(error, 'error'));
+  const said = isFields(error) ? String(error['error']) : '';
   if (PASSING.has(said)) return unavailable(`answered ${said}`);
   if (REFUSALS.has(said)) return refused(`answered ${said}`);
   if (status !== 200) return refused(`answered HTTP ${status}`);
@@ -214,16 +215,11 @@ function noAnswer(error: unknown, exchange: Exchange): string {
   const endedBy = exchange.endedBy();
   if (endedBy === 'caller') return 'had not answered when the call was ended';
   if (endedBy === 'deadline') return 'did not answer in time';
-  const code = codeIn(error) ?? codeIn(propertyOf(error, 'cause'));
+  const code = networkCodeOf(error);
   return code === undefined ? 'could not be reached' : `could not be reached (${code})`;
 }
 
 function codeIn(error: unknown): string | undefined {
-  const code = propertyOf(error, 'code');
+  const code = isFields(error) ? error['code'] : undefined;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code) ? code : undefined;
-}
-
-function propertyOf(value: unknown, name: string): unknown {
-  // Sound: any object may be read at any name; the value is unknown.
-  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }

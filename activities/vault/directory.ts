@@ -22,7 +22,8 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { replace, writeNew } from '../kit/durable-file.ts';
-import { type HeldEntry, type ListedEntry, plain, unlessUnread, type Vault, type VaultVersion } from './port.ts';
+import { parsedJson } from '../kit/json.ts';
+import { type HeldEntry, type ListedEntry, unlessUnread, type Vault, type VaultVersion } from './port.ts';
 
 export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
@@ -94,7 +95,7 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
     if (text === REMOVED) return { version, found: undefined };
     const place: Place = { folder, version };
     const opened = envelopes.open(text, place);
-    const content = Content.safeParse(plain(opened.text));
+    const content = Content.safeParse(parsedJson(opened.text));
     if (!content.success || folderOf(content.data.ref) !== folder) throw corrupt(place, 'it is of another release');
     return { version, found: { ...content.data, keyId: opened.keyId } };
   }
@@ -207,7 +208,7 @@ class Envelopes {
 
   /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
   open(envelope: string, place: Place): Opened {
-    const parsed = Envelope.safeParse(plain(envelope));
+    const parsed = Envelope.safeParse(parsedJson(envelope));
     if (!parsed.success) throw corrupt(place, 'it is no envelope');
     const { keyId, data } = parsed.data;
     const key = this.#keys.find(({ id }) => id === keyId)?.key;

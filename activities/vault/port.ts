@@ -12,7 +12,7 @@
 import { createHash } from 'node:crypto';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
-import { ownValue } from '../kit/json.ts';
+import { ownValue, parsedJson } from '../kit/json.ts';
 
 /** Opaque; compared by equality alone. */
 export type VaultVersion = string;
@@ -84,7 +84,7 @@ export function createVaultEnvironment(
     const variable = ownValue(variables, ref);
     const text = variable === undefined ? undefined : environment[variable];
     if (variable === undefined || text === undefined || text === '') return undefined;
-    const entry = VaultEntry.safeParse(plain(text));
+    const entry = VaultEntry.safeParse(parsedJson(text));
     if (!entry.success) {
       // Only paths of fields are reported: a schema's message about a value may quote it.
       const at = entry.error.issues.map(({ path }) => path.join('.') || 'its form').slice(0, 5);
@@ -113,13 +113,4 @@ export function createVaultEnvironment(
 async function readOnly(ref: string): Promise<never> {
   const message = `Vault entry ${ref} stands in the environment of the worker and cannot be changed. Change the variable, or use a vault of kind directory.`;
   throw new CountersignError('VAULT_READ_ONLY', message);
-}
-
-/** Undefined for what is no JSON. */
-export function plain(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
