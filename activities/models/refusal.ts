@@ -19,7 +19,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
-import { egressRefusalIn } from '../egress/fetch.ts';
+import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
 import { ownValue, parsedJson } from '../kit/json.ts';
 import { causesOf, isFinalStatus } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
@@ -81,8 +81,8 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
   }
-  // The stack or the longest string overflowed: the same answer would fail the same way, and each one is paid for.
-  if (nameOf(error) === 'RangeError') {
+  // It overflowed the stack or a limit: the same answer would fail the same way, and each one is paid for.
+  if (nameOf(error) === 'RangeError' || error instanceof ResponseTooLarge) {
     const message = `${who} gave an answer that cannot be read: it nests too deeply or is too large.`;
     return new CountersignError('MODEL_OUTPUT_INVALID', message);
   }

@@ -5,6 +5,7 @@
  * 1. Answers are streamed. An item counts as soon as it is done, whatever becomes of the rest of the stream.
  * 2. Nothing is stored at the provider (`store: false`), unless the body of a request says so.
  */
+import { jsonSchema, parseJsonEventStream } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -15,8 +16,6 @@ import { NotStreamed, streamed } from './streamed.ts';
 
 /** Limit for a whole answer. */
 const MOST_BYTES = 67_108_864;
-/** UTF-16 units of one event. The last one repeats all items. */
-const MOST_EVENT_CHARACTERS = 33_554_432;
 /** Limit for the body of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
@@ -68,21 +67,27 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
   const { fetch, url, headers } = placeOf(name, config, egress);
   const { model } = config;
   return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
-    const response = await fetch(url, {
+    const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
       body: JSON.stringify({ model, stream: true, store: false, ...body }),
       signal,
-    });
+    };
+    const response = await fetch(url, request, { onBytes: () => onProgress?.() });
     onAnswer?.();
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];
-    const stream = await streamed(response).catch((error: unknown) => {
+    const { body: stream } = await streamed(response).catch((error: unknown) => {
       // Its news is told before it is refused: a call that was made, for instance.
       if (error instanceof NotStreamed) onEvent?.({ response: error.body ?? {} });
       throw error;
     });
-    for await (const event of eventsOf(stream, onProgress)) {
+    if (stream === null) return { items };
+    const events = parseJsonEventStream<JsonObject>({ stream, schema: jsonSchema({}) });
+    for await (const read of events) {
+      // A broken event counts as a broken stream.
+      if (!read.success) throw read.error;
+      const event = fieldsOf(read.value);
       onEvent?.(event);
       const { type } = event;
       if (type === 'error') throw new ResponsesRefusal(undefined, {}, event);
@@ -139,48 +144,6 @@ async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   // A proxy's page says nothing that is read.
   const body = fieldsOf(parsedJson(text.slice(0, MOST_ERROR_CHARACTERS)));
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
-}
-
-/** A boundary has at most four characters: so much of what was searched may belong to one. */
-const OVERLAP = 3;
-
-/**
- * Reads events of `text/event-stream` whose data is a JSON object (WHATWG HTML, "Server-sent events"). What has come is
- * searched once, however long an event stays unfinished.
- */
-async function* eventsOf({ body }: Response, onProgress?: () => void): AsyncGenerator<JsonObject> {
-  if (body === null) return;
-  const decoder = new TextDecoder();
-  /** The unfinished event, and its last characters. */
-  let parts: string[] = [];
-  let tail = '';
-  let characters = 0;
-  // Leaving the loop cancels the body, which ends the connection.
-  for await (const chunk of body) {
-    onProgress?.();
-    const blocks = `${tail}${decoder.decode(chunk as Uint8Array, { stream: true })}`.split(/\r?\n\r?\n/);
-    const rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const event = eventIn([...parts, block].join(''));
-      parts = [];
-      characters = 0;
-      if (event !== undefined) yield event;
-    }
-    tail = rest.slice(-OVERLAP);
-    const searched = rest.slice(0, rest.length - tail.length);
-    if (searched !== '') parts.push(searched);
-    characters += searched.length;
-    if (characters > MOST_EVENT_CHARACTERS) throw new RangeError('An event of the answer is too large.');
-  }
-}
-
-function eventIn(block: string): JsonObject | undefined {
-  const data = block
-    .split(/\r?\n/)
-    .flatMap((line) => (line.startsWith('data:') ? [line.slice('data:'.length).trimStart()] : []))
-    .join('\n');
-  // Sound: JSON.parse returns a JSON value. A broken event throws, and counts as a broken stream.
-  return data === '' || data === '[DONE]' ? undefined : fieldsOf(JSON.parse(data) as JsonValue);
 }
 
 // Items of hosted tools, as requests state them.
