@@ -20,7 +20,7 @@ import { issuedStrategy, tokenSigner } from './issued.ts';
 import { createAuthorizationServers, type TokenSource } from './oauth-client.ts';
 import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStrategy } from './oauth-strategies.ts';
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
-import { forResource } from './resource-metadata.ts';
+import { forResource, type ResourceCheck } from './resource-metadata.ts';
 import { grantOpener, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
 import { createServerWords } from './server-words.ts';
 import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
@@ -160,20 +160,8 @@ function createStrategies(
     const outlet = egress.outlet({ what, to, maxBytes: LARGEST_ANSWER_BYTES, unshared: true });
     return { ...common, send: outlet.fetch };
   };
-  const asking = (credentials: Exclude<Credentials, { kind: 'none' | 'given' | 'issued' }>): TokenStrategy => {
-    switch (credentials.kind) {
-      case 'client-credentials':
-        return clientCredentialsStrategy(credentials, sourceAt(credentials.issuer));
-      case 'refresh':
-        return vault === undefined ? noVault : refreshStrategy(credentials, sourceAt(credentials.issuer), vault);
-      case 'token-exchange':
-        return tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer));
-      case 'enterprise-managed': {
-        const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
-        return enterpriseManagedStrategy(credentials, openGrant, source);
-      }
-    }
-  };
+  const checked = (check: ResourceCheck, strategy: TokenStrategy): TokenStrategy =>
+    forResource(check, strategy, { egress, now, words });
   const strategyOf = (credentials: Credentials): TokenStrategy => {
     switch (credentials.kind) {
       case 'none':
@@ -185,12 +173,19 @@ function createStrategies(
         if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
         const sign = tokenSigner(issuer, signingKeys, now);
         const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode, words });
-        return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now, words });
+        return checked({ ...credentials, issuer: issuer.url }, strategy);
       }
-      default:
-        // Without a vault there is nothing to ask anybody for.
-        if (credentials.kind === 'refresh' && vault === undefined) return noVault;
-        return forResource(credentials, asking(credentials), { egress, now, words });
+      case 'client-credentials':
+        return checked(credentials, clientCredentialsStrategy(credentials, sourceAt(credentials.issuer)));
+      case 'refresh':
+        if (vault === undefined) return noVault;
+        return checked(credentials, refreshStrategy(credentials, sourceAt(credentials.issuer), vault));
+      case 'token-exchange':
+        return checked(credentials, tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer)));
+      case 'enterprise-managed': {
+        const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
+        return checked(credentials, enterpriseManagedStrategy(credentials, openGrant, source));
+      }
     }
   };
   return { given, strategyOf };

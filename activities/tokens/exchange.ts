@@ -52,8 +52,6 @@ export interface Exchange {
   readonly endedBy: () => 'caller' | 'deadline' | undefined;
 }
 
-class AnswerTooLarge extends Error {}
-
 export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exchange {
   const deadline = AbortSignal.timeout(timeoutMs);
   const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
@@ -64,7 +62,7 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
       status = undefined;
       const sent = body === undefined ? {} : { body: body.toString() };
       const answer = await send(url, { method, headers, signal: ended, ...sent });
-      const bytes = await bytesOf(answer);
+      const bytes = await answer.arrayBuffer();
       status = answer.status;
       retryAfterMs = retryAfterOf(answer);
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
@@ -74,14 +72,6 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
     retryAfterMs: () => retryAfterMs,
     endedBy: () => (signal?.aborted === true ? 'caller' : deadline.aborted ? 'deadline' : undefined),
   };
-}
-
-async function bytesOf(answer: Response): Promise<ArrayBuffer> {
-  try {
-    return await answer.arrayBuffer();
-  } catch (error) {
-    throw error instanceof ResponseTooLarge ? new AnswerTooLarge() : error;
-  }
 }
 
 const PREFIX = 'urn:ietf:params:oauth:token-type:';
@@ -197,7 +187,7 @@ function explain(error: unknown, exchange: Exchange): Failure {
   const code = codeIn(error) ?? '';
   const found = LIBRARY_REFUSALS[code];
   if (found !== undefined) return refused(found);
-  if (error instanceof AnswerTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
+  if (error instanceof ResponseTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
   const status = exchange.status();
   if (status === undefined) return unavailable(noAnswer(error, exchange));
   if (status >= 500 || status === 429 || status === 408) return unavailable(`answered HTTP ${status}`);

@@ -84,21 +84,33 @@ export class ConfiguredClient {
     return this.#client.issuer;
   }
 
+  /** Reads the metadata of the issuer, for a request that must not fail for want of them. */
+  async prepare(server: string, exchange: Exchange): Promise<void> {
+    await this.#toldIfFailed(
+      server,
+      exchange,
+      async () => await this.#source.servers.metadataOf(this.issuer, exchange),
+    );
+  }
+
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
     const { server, exchange, keyFor } = ask;
     const shown: string[] = [];
-    try {
-      const { dpop_signing_alg_values_supported: algorithms } = await this.#source.servers.metadataOf(
-        this.issuer,
-        exchange,
-      );
-      const key = await keyFor?.(algorithms);
+    return await this.#toldIfFailed(server, exchange, async () => {
+      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+      const key = await keyFor?.(metadata.dpop_signing_alg_values_supported);
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
         return await this.#asClient(ask, key, shown);
       });
       return { answer, secrets: [...shown, ...(key?.secrets() ?? [])], key };
+    });
+  }
+
+  async #toldIfFailed<Value>(server: string, exchange: Exchange, use: () => Promise<Value>): Promise<Value> {
+    try {
+      return await use();
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
@@ -146,20 +158,15 @@ export class ConfiguredClient {
     return await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
   }
 
-  /** Ends a token at its issuer (RFC 7009). Returns false if the issuer offers no way. */
-  async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<boolean> {
+  /** Ends a token at its issuer (RFC 7009), if that offers a way. The error of a failure is not for showing. */
+  async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<void> {
     const { issuer, clientId } = this.#client;
-    try {
-      const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
-      if (endpoint === undefined) return false;
-      const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
-      const additionalParameters = { token_type_hint: hint };
-      const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
-      await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
-      return true;
-    } catch (error) {
-      throw oauthFailure(error, { server, issuer, exchange });
-    }
+    const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
+    if (endpoint === undefined) return;
+    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
+    const additionalParameters = { token_type_hint: hint };
+    const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
+    await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
   }
 
   /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */

@@ -122,7 +122,7 @@ export function tokenExchangeStrategy(
   const client = new ConfiguredClient(credentials, source);
   const { subjectTokenType, actor } = credentials;
   return oauthStrategy(credentials, source, [client], async (request) => {
-    const subject = await openGrant(request);
+    const { token: subject } = await openGrant(request);
     const acting = actor === 'assertion' ? await client.assertion() : undefined;
     return {
       grantType: EXCHANGE_GRANT,
@@ -151,7 +151,7 @@ export function enterpriseManagedStrategy(
   const clients = [new ConfiguredClient(credentials, source), provider] as const;
   return oauthStrategy(credentials, source, clients, async (request, asked, exchange) => {
     const { server } = request;
-    const subject = await openGrant(request);
+    const { token: subject } = await openGrant(request);
     const permitted = await provider.token({
       server,
       grantType: EXCHANGE_GRANT,

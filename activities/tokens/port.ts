@@ -57,10 +57,8 @@ export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
 }
 
-export interface TokenStrategy {
-  /** Throws only what the port allows. */
-  mint(request: TokenRequest): Promise<MintedToken>;
-}
+/** One way to obtain a token. Throws only what the port allows. */
+export type TokenStrategy = TokenBroker;
 
 type TokenErrorCode =
   | 'GRANT_MISSING'

@@ -15,9 +15,10 @@ import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config, SealingKey } from '../../contracts/schemas/config.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
-import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { fieldsOf, parsedJson } from '../kit/json.ts';
 import { unverifiedEvidence } from './asked.ts';
 import { clientsOf } from './configured.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
@@ -35,8 +36,13 @@ interface SealedGrants extends GrantOpening {
   readonly givenTokens: 'allow' | 'deny';
 }
 
-/** Opens the grant of a request and returns its content. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
-export type OpenGrant = (request: TokenRequest) => Promise<string>;
+interface OpenedGrant {
+  readonly token: string;
+  readonly expiresAt: string;
+}
+
+/** Opens the grant of a request. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
+export type OpenGrant = (request: TokenRequest) => Promise<OpenedGrant>;
 
 export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   const openGrant = grantOpener(grants);
@@ -50,7 +56,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
       }
       if (grants.vaulted !== undefined && request.grant !== undefined && 'ref' in request.grant)
         return await grants.vaulted.mint(request);
-      const token = await openGrant(request);
+      const { token, expiresAt } = await openGrant(request);
       if (token === request.refused) {
         const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
@@ -59,7 +65,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         accessToken: token,
         evidence: unverifiedEvidence('given', token, [token]),
         secrets: [token],
-        ...sealedUntil(request.grant),
+        grantExpiresAt: expiresAt,
       };
     },
   };
@@ -77,7 +83,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     return await open(grant.jwe, request);
   };
 
-  async function open(jwe: SealedGrant, request: TokenRequest): Promise<string> {
+  async function open(jwe: SealedGrant, request: TokenRequest): Promise<OpenedGrant> {
     const { server } = request;
     if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
     const key = keys.get(keyIdOf(jwe, server));
@@ -90,16 +96,17 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     }).catch(() => undefined);
     if (opened?.additionalAuthenticatedData === undefined)
       throw invalid(server, 'does not open: it was changed after sealing');
-    checkBinding(opened.additionalAuthenticatedData, request);
+    const expiresAt = boundUntil(opened.additionalAuthenticatedData, request);
     const read = readAuthorization(new TextDecoder().decode(opened.plaintext));
     if (read.kind === 'refused') throw invalid(server, `holds an authorization that ${read.reason}`);
-    return read.token;
+    return { token: read.token, expiresAt };
   }
 
-  function checkBinding(sealed: Uint8Array, request: TokenRequest): void {
+  /** Checks the binding and returns its end. */
+  function boundUntil(sealed: Uint8Array, request: TokenRequest): string {
     const { server, run } = request;
-    const stated = parseBinding(new TextDecoder().decode(sealed));
-    const exp = stated['exp'];
+    const stated = fieldsOf(parsedJson(new TextDecoder().decode(sealed)));
+    const { exp } = stated;
     const expected: GrantBinding = {
       namespace: run.namespace,
       workflowId: run.workflowId,
@@ -111,19 +118,13 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     if (different !== undefined) throw invalid(server, `was sealed for another ${different}`);
     if (Buffer.compare(sealed, new TextEncoder().encode(canonicalJson(expected))) !== 0)
       throw invalid(server, 'states a binding that is not in canonical form');
+    const expiredAt = isoOf(expected.exp);
     if (now() >= expected.exp * 1_000) {
-      const expiredAt = isoOf(expected.exp);
       const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
+    return expiredAt;
   }
-}
-
-/** Expects a grant that was opened, so that its binding is proven. */
-function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresAt'> {
-  if (grant === undefined || !('jwe' in grant)) return {};
-  const { exp } = parseBinding(Buffer.from(grant.jwe.aad, 'base64url').toString());
-  return { grantExpiresAt: isoOf(Number(exp)) };
 }
 
 function invalid(server: string, reason: string): CountersignError {
@@ -150,16 +151,6 @@ function keyIdOf(jwe: SealedGrant, server: string): string {
 /** Refuses other encodings of the same bytes (RFC 4648 §3.5, unused bits): only one text is what was sealed. */
 function isCanonicalBase64url(text: unknown): boolean {
   return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
-}
-
-function parseBinding(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    // Sound: any object may be read as a record of unknown values.
-    return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
 }
 
 function isoOf(seconds: number): string {

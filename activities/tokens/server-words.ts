@@ -17,11 +17,9 @@ const KEPT_MS = 3_600_000;
 interface Word {
   readonly wanted: boolean;
   readonly declined: boolean;
-  /** Milliseconds since the epoch. */
-  readonly until: number;
 }
 
-const NOTHING = { wanted: false, declined: false };
+const NOTHING: Word = { wanted: false, declined: false };
 
 export interface ServerWords {
   /** What the server's own metadata say (`takesBoundTokens`). */
@@ -35,13 +33,10 @@ export interface ServerWords {
 
 /** @param now milliseconds since the epoch */
 export function createServerWords(now: () => number): ServerWords {
-  const words = new LRUCache<string, Word>({ max: MOST_SERVERS });
-  const said = (serverUrl: string): Pick<Word, 'wanted' | 'declined'> => {
-    const word = words.get(serverUrl);
-    return word === undefined || word.until <= now() ? NOTHING : word;
-  };
+  const words = new LRUCache<string, Word>({ max: MOST_SERVERS, ttl: KEPT_MS, ttlResolution: 0, perf: { now } });
+  const said = (serverUrl: string): Word => words.get(serverUrl) ?? NOTHING;
   const keep = (serverUrl: string, word: Partial<Word>): void => {
-    words.set(serverUrl, { ...said(serverUrl), ...word, until: now() + KEPT_MS });
+    words.set(serverUrl, { ...said(serverUrl), ...word });
   };
   return {
     wants(serverUrl, wanted) {

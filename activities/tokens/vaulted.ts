@@ -21,8 +21,8 @@ import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
-import { type Asked, askedFor, checkGranted, parametersOf, unverifiedEvidence } from './asked.ts';
-import { type Exchange, oauthFailure, openExchange } from './exchange.ts';
+import { type Asked, askedFor, checkGranted, parametersOf, sameIssuer, unverifiedEvidence } from './asked.ts';
+import { type Exchange, openExchange } from './exchange.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
@@ -134,7 +134,8 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       };
       // The entry is checked before any request: most refusals need no network.
       check(await ofVault(server, async () => await vault.read(ref)));
-      await readMetadata(client, source, request);
+      // Read before the refresh token is used: a use that has begun must be finished.
+      await client.prepare(server, openExchange({ ...source, signal }));
       const asked = askedFor(credentials, request);
       const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
       const reusable = credentials.refreshTokens === 'reusable';
@@ -167,26 +168,10 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
 function ofIssuer(issuer: string, held: HeldEntry | undefined, request: TokenRequest, now: number): HeldEntry {
   const found = usableEntry(held, request, 'refresh-token', now);
   const { secret } = found.entry;
-  if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+  if (secret.kind === 'refresh-token' && sameIssuer(secret.issuer, issuer)) return found;
   const { server } = request;
   const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
   throw tokenError('GRANT_INVALID', message, { server, issuer });
-}
-
-/** Reads metadata before the refresh token is used: a use that has begun must be finished. */
-async function readMetadata(
-  client: ConfiguredClient,
-  source: TokenSource,
-  { server, signal }: TokenRequest,
-): Promise<void> {
-  const { issuer } = client;
-  const exchange = openExchange({ ...source, signal });
-  try {
-    await source.servers.metadataOf(issuer, exchange);
-  } catch (error) {
-    client.forget();
-    throw oauthFailure(error, { server, issuer, exchange });
-  }
 }
 
 /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
