@@ -21,7 +21,7 @@ import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
 import { ownValue, parsedJson } from '../kit/json.ts';
-import { causesOf, isFinalStatus } from '../kit/network.ts';
+import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
 
@@ -95,10 +95,10 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     const advice = ADVICE[known ?? 0] ?? 'The same request would be rejected again.';
     return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
   }
-  const after = retryAfterMs(headers, Date.now());
+  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
   return new CountersignError('MODEL_UNAVAILABLE', `${who} is unavailable: ${what}. It is asked again.`, {
     ...facts,
-    ...defined({ retryAfterMs: after }),
+    ...defined({ retryAfterMs }),
   });
 }
 
@@ -206,28 +206,6 @@ function nameOf(error: unknown): string | undefined {
 
 function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
-}
-
-// The provider's wish for the next try is `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).
-
-/** A longer wish of a server is not obeyed: Temporal's own backoff asks again within the hour. */
-const LONGEST_MS = 3_600_000;
-
-export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
-  const inMs = positive(headers['retry-after-ms']);
-  const given = headers['retry-after'];
-  const inSeconds = positive(given);
-  const wait = inMs ?? (inSeconds === undefined ? untilDate(given, nowMs) : inSeconds * 1_000);
-  return wait === undefined ? undefined : Math.min(Math.ceil(wait), LONGEST_MS);
-}
-
-function positive(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
-}
-
-function untilDate(text: string | undefined, nowMs: number): number | undefined {
-  const at = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
 
 /** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`); scrubbing them garbles answers. */
