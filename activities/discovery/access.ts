@@ -396,27 +396,19 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
   };
 
-  const list = async (
-    { run, server: binding, grant }: Principal,
-    catalog: CatalogSnapshot | undefined,
-    signal: AbortSignal,
-    through: Pick<ToolServer, 'list'>,
-  ): Promise<Listed> => {
-    const access = accessTo(config, binding, catalog);
-    const request = tokenRequest({ run, server: binding, grant }, catalog, signal);
-    return await listAuthorized({ broker, server: through, request, access, signal, options: { known: true } });
-  };
-
   const ask = (
     key: string,
     principal: Principal,
     catalog: CatalogSnapshot | undefined,
-    signal: AbortSignal,
+    callSignal: AbortSignal,
     through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     // The time is taken before the question: a change while it is answered counts as not seen.
     const at = now();
-    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
+    const signal = AbortSignal.any([callSignal, AbortSignal.timeout(RECHECK_MS)]);
+    const access = accessTo(config, principal.server, catalog);
+    const request = tokenRequest(principal, catalog, signal);
+    const question = listAuthorized({ broker, server: through, request, access, signal, options: { known: true } })
       .then((listed) => {
         keep(key, at, listed.listing);
         return listed;
@@ -451,12 +443,8 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
 }
 
 function notSent(server: string, error: unknown): unknown {
-  const coded = codedFailureIn(error);
-  if (coded !== undefined && coded.code !== 'DISCOVERY_FAILED') return error;
-  const { message, facts } = coded ?? {
-    message: `What server "${server}" lists could not be compared: a fault of this worker (${faultName(error)})`,
-    facts: {},
-  };
+  const { code, message, facts } = codedFailureIn(error) ?? faultIn(server, error);
+  if (code !== 'DISCOVERY_FAILED') return error;
   return new CountersignError('TOOL_UNAVAILABLE', `${message.replace(/\.$/, '')}. The call was not sent.`, facts);
 }
 

@@ -362,43 +362,49 @@ function endingOf(
   names: Names,
   { answered, cancelled, late }: { answered: boolean; cancelled: boolean; late: boolean },
 ): CallEnding {
-  const forbidden = answered ? undefined : egressRefusalIn(error);
-  if (forbidden !== undefined) return { kind: 'refused', code: forbidden.code, message: forbidden.message };
+  const forbidden = answered ? undefined : forbiddenBy(error);
+  if (forbidden !== undefined) return forbidden;
   // Once the provider answers, no error of the network proves that nothing was sent.
   if (!answered && neverConnected(error)) return notSent(names, networkReasonOf(error) ?? 'no connection');
   if (cancelled) return unknown(names, 'the call was cancelled after it was sent');
   if (late) return unknown(names, 'no answer came before the deadline');
   if (!(error instanceof ResponsesRefusal))
     return unknown(names, networkReasonOf(error) ?? 'the connection ended without an answer');
-  const { status, body, headers } = error;
-  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
-  if (status === undefined || !REFUSING.has(status)) return unknown(names, reason);
-  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
-  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(error.body)}`);
+  return refusedBy(error, names, reason) ?? unknown(names, reason);
 }
 
-function codeOf(status: number, body: JsonObject): 'TOOL_RATE_LIMITED' | 'STORED_ANSWER_GONE' | 'MODEL_REJECTED' {
-  if (status === 429) return 'TOOL_RATE_LIMITED';
-  return fieldsOf(body['error'])['code'] === 'previous_response_not_found' ? 'STORED_ANSWER_GONE' : 'MODEL_REJECTED';
+function forbiddenBy(error: unknown): CallEnding | undefined {
+  const refusal = egressRefusalIn(error);
+  return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
+}
+
+/** Returns undefined if the status does not prove that nothing was done. */
+function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {
+  if (status === undefined || !REFUSING.has(status)) return undefined;
+  const isGone = fieldsOf(body['error'])['code'] === 'previous_response_not_found';
+  const code = status === 429 ? 'TOOL_RATE_LIMITED' : isGone ? 'STORED_ANSWER_GONE' : 'MODEL_REJECTED';
+  return refused(names, {
+    code,
+    reason,
+    ...defined({ retryAfterMs: retryAfterOf({ headers: new Headers(headers) }) }),
+  });
 }
 
 /** Whatever became of reading: nothing was approved. What may pass is tried again. */
 function unreadable(error: unknown, model: string, names: Names): CallEnding {
-  const refusal = egressRefusalIn(error);
-  if (refusal !== undefined) return { kind: 'refused', code: refusal.code, message: refusal.message };
+  const forbidden = forbiddenBy(error);
+  if (forbidden !== undefined) return forbidden;
   if (!(error instanceof ResponsesRefusal))
     return notSent(names, networkReasonOf(error) ?? 'the answer in which it asks could not be read');
-  const { status, body, headers } = error;
-  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(error.body)}`);
   const reason = `the stored answer that asks for it could not be read, ${told}`;
-  if (status === 404)
+  if (error.status === 404)
     return refused(names, {
       code: 'STORED_ANSWER_GONE',
       reason: `${reason}. It is gone. The operator can set models.${model}.storesAnswers: false, so that calls need none`,
     });
-  if (status === undefined || !REFUSING.has(status)) return notSent(names, reason);
-  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
-  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+  return refusedBy(error, names, reason) ?? notSent(names, reason);
 }
 
 function otherwise({ server, tool }: Names, reason: string): CallEnding {

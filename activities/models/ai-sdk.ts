@@ -267,21 +267,29 @@ type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
  * @param output JSON Schema of the final answer; described in words, since not every provider can combine it with tools
  */
 export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
-  const opening = transcript.findIndex(({ role }) => role !== 'system');
-  const head = opening === -1 ? transcript : transcript.slice(0, opening);
-  const instructions = head.flatMap((message) =>
-    message.role === 'system' && message.text !== '' ? [message.text] : [],
-  );
-  if (output !== undefined) instructions.push(instructionFor(output));
-  const system = instructions.map((content): SystemModelMessage => ({ role: 'system', content }));
+  const { system, said } = openingOf(transcript, output);
   const ids = new EchoedIds();
-  const messages = transcript.slice(head.length).flatMap((message) => modelMessage(message, ids));
+  const messages = said.flatMap((message) => modelMessage(message, ids));
   ids.assertAnswered();
   return { system, messages };
 }
 
-export function instructionFor(output: JsonObject): string {
-  return `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`;
+/** Divides a conversation into the instructions that it begins with, and all that follows. */
+export function openingOf(
+  transcript: readonly Message[],
+  output: JsonObject | undefined,
+): { readonly system: { role: 'system'; content: string }[]; readonly said: readonly Message[] } {
+  const opening = transcript.findIndex(({ role }) => role !== 'system');
+  const head = opening === -1 ? transcript : transcript.slice(0, opening);
+  const instructions = head.flatMap((message) => (message.role === 'system' ? [message.text] : []));
+  if (output !== undefined)
+    instructions.push(
+      `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`,
+    );
+  const system = instructions
+    .filter((content) => content !== '')
+    .map((content) => ({ role: 'system' as const, content }));
+  return { system, said: transcript.slice(head.length) };
 }
 
 function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {

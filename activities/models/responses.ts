@@ -23,7 +23,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { fieldsOf, holdsEndlessNumber, nestsTooDeeply, objectsOf, textOf } from '../kit/json.ts';
-import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, openingOf, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
@@ -159,10 +159,7 @@ export function inputOf(
   tools: readonly ModelTool[],
   output?: JsonObject,
 ): JsonObject[] {
-  const opening = transcript.findIndex(({ role }) => role !== 'system');
-  const head = opening === -1 ? transcript : transcript.slice(0, opening);
-  const system = head.flatMap((message) => (message.role === 'system' && message.text !== '' ? [message.text] : []));
-  if (output !== undefined) system.push(instructionFor(output));
+  const { system, said } = openingOf(transcript, output);
   const lists = [...byServer(tools)].map(([server, offered]) =>
     mcpList(
       server,
@@ -174,12 +171,7 @@ export function inputOf(
     ),
   );
   const names = new Map(tools.map((tool) => [tool.name, tool]));
-  const said = transcript.slice(head.length);
-  return [
-    ...system.map((content) => ({ role: 'system', content })),
-    ...lists,
-    ...said.flatMap((message, index) => itemsOf(message, said[index + 1], names)),
-  ];
+  return [...system, ...lists, ...said.flatMap((message, index) => itemsOf(message, said[index + 1], names))];
 }
 
 function itemsOf(message: Message, next: Message | undefined, names: ReadonlyMap<string, ModelTool>): JsonObject[] {
