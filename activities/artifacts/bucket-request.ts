@@ -54,7 +54,7 @@ export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/** Milliseconds of the first wait. The next is twice as long; each is shortened at random, to spread workers. */
+/** Of the first wait; the next is twice as long, and each is shortened at random. */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */
@@ -68,7 +68,6 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
   return bucketRequestBy(config, fetch, waitMs);
 }
 
-/** @throws what `fetch` throws with a code of ours, from each request */
 export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
   // Keys derived from the secret, one for each day.
   const cache = new Map<string, ArrayBuffer>();

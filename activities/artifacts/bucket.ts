@@ -80,8 +80,7 @@ async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Pro
     return await asked;
   } catch (error) {
     if (error instanceof BucketSilent) throw away(config, { reason: error.message });
-    // An egress refusal is final for a call. Here it would end runs for one answer of DNS, which may be another one in
-    // a minute (INV-D3).
+    // An egress refusal is final for a call. Here it would end runs for one answer of DNS (INV-D3).
     const forbidden = egressRefusalIn(error)?.facts['reason'];
     if (forbidden === undefined) throw error;
     const reason = `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`;
@@ -97,7 +96,7 @@ function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrou
   return bucketTrouble(status, code);
 }
 
-/** Makes an error that may pass or be mended while runs wait, as for a directory whose volume is away. */
+/** It may pass or be mended while runs wait. */
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';

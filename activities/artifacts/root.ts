@@ -2,13 +2,11 @@
  * Recognises the root of a directory store by a marker file, since the same path without its volume is only a bare
  * mount point.
  *
- * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back,
- *    and other workers never see them.
+ * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back.
  * 2. The marker is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount
  *    point.
- * 3. The namespaces whose workers keep artifacts here are recorded beside the marker. Code that removes artifacts must
- *    have read their histories (`client/artifacts/sweep.ts`), and cannot learn of them otherwise.
- * 4. A namespace is recorded before its worker stores anything, and no worker removes it: runs outlast workers.
+ * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
+ *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
@@ -19,7 +17,6 @@ import { replace } from '../kit/durable-file.ts';
 
 export const MARKER = '.countersign-store';
 
-/** A kind of store that is kept in a directory. */
 export interface RootKind {
   readonly marker: string;
   readonly what: string;
@@ -40,12 +37,7 @@ const ARTIFACTS: RootKind = {
   missing: 'ARTIFACT_MISSING',
 };
 
-/**
- * Prepares the root at the start of a worker; a second call changes nothing.
- *
- * @param mayCreate allows a new root if the path does not exist
- * @throws CountersignError `SETUP_INCOMPLETE`
- */
+/** @param mayCreate allows a new root if the path does not exist. @throws CountersignError `SETUP_INCOMPLETE` */
 export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): void {
   const found = entriesOf(root);
   if (found?.includes(kind.marker) === true) return;

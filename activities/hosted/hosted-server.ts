@@ -6,16 +6,15 @@
  * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
  *    the provider's own request for approval, or continues the stored answer that has the request.
  * 2. The ending is the `mcp_call` item. Without it, with one of another call, or with more than one, the outcome is
- *    unknown. An answer is read to its end, because what the provider does unasked may come last.
+ *    unknown. An answer is read to its end: what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
- * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
- * 5. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
+ * 4. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
  *    worker lives.
- * 6. The provider executes what its stored answer says, and the workflow names that answer. So the answer is read
- *    first: unless it asks for this call, under this id alone, nothing is approved (INV-G1). Reading executes nothing,
- *    and its failures prove that nothing was sent.
- * 7. A stored answer with several requests is continued once for each, as branches of a tree: one request is approved,
- *    and the others are refused, in that branch. The other branches do not know of it (INV-G3).
+ * 5. The provider executes what its stored answer says, and the workflow names that answer. So it is read first: unless
+ *    it asks for this call, under this id alone, nothing is approved (INV-G1). A failure to read proves that nothing was
+ *    sent.
+ * 6. A stored answer with several requests is continued once for each: one is approved, and the others are refused, in
+ *    that branch alone (INV-G3).
  *
  * One file, because a request and what its answer proves are read together.
  */
@@ -51,7 +50,7 @@ import { fieldsOf, objectsOf, textOf } from '../kit/json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 
-/** The least that the API takes. */
+/** The least that the API takes: what the model writes is dropped. */
 const LEAST_TOKENS = 16;
 const LIST_MS = 40_000;
 const READ_MS = 20_000;
@@ -59,7 +58,6 @@ const READ_MS = 20_000;
 const BOUND =
   'its credentials require tokens that are bound to a key (senderConstrained), which a provider cannot show';
 
-/** A model through which servers are called. */
 export interface HostingModel {
   readonly ask: ResponsesApi;
   readonly stored: StoredAnswers;
@@ -67,7 +65,6 @@ export interface HostingModel {
   readonly apiKey?: string | undefined;
 }
 
-/** @param name of the model in the configuration, for errors */
 export function createHostingModel(name: string, config: ProviderConfig, egress: Egress): HostingModel {
   const ask = createResponsesApi(name, config, egress);
   return { ask, stored: createStoredAnswers(name, config, egress), apiKey: config.apiKey };
@@ -78,7 +75,6 @@ export interface HostedServerParts {
   readonly models: (name: string) => HostingModel | undefined;
 }
 
-/** Makes a server that gives each connection to the one that can serve it. */
 export function createChoosingServer(local: ToolServer, hosted: ToolServer): ToolServer {
   const of = ({ hosted: by }: ServerConnection): ToolServer => (by === undefined ? local : hosted);
   return {
@@ -260,14 +256,13 @@ export function listedTool({ name, description, inputSchema, annotations }: Tool
 interface SeenCalls {
   readonly watch: Required<Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'>>;
   readonly answered: () => boolean;
-  /** The first call of the server that is done. */
+  /** The first call that is done. */
   readonly made: () => JsonObject | undefined;
   readonly hasOthers: () => boolean;
-  /** True if a call that is done is not the one that was approved, though it may be the only one. */
+  /** A call that is done is not the one that was approved. */
   readonly isAnother: () => boolean;
 }
 
-/** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
 function watchCalls(server: string, isApproved: (item: JsonObject) => boolean): SeenCalls {
   let made: JsonObject | undefined;
   let answered = false;
@@ -351,10 +346,7 @@ function wordsOf(value: JsonValue): string {
   return textOf(message) || textOf(code) || 'no reason given';
 }
 
-/**
- * Statuses that are decided before anything is done. 401 and 403 are about the key of the model: another token for the
- * server would not help.
- */
+/** Statuses that are decided before anything is done. 401 and 403 are about the key of the model. */
 const REFUSING = new Set([400, 401, 402, 403, 404, 405, 413, 415, 422, 429]);
 
 function endingOf(
@@ -391,7 +383,7 @@ function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, re
   });
 }
 
-/** Whatever became of reading: nothing was approved. What may pass is tried again. */
+/** Nothing was approved. */
 function unreadable(error: unknown, model: string, names: Names): CallEnding {
   const forbidden = forbiddenBy(error);
   if (forbidden !== undefined) return forbidden;
@@ -457,7 +449,7 @@ function isThisCall(item: JsonObject, call: ToolCall, request: string): boolean 
   return (typeof approved !== 'string' || approved === request) && isOfTool(item, call);
 }
 
-/** True if the item has the tool and the arguments of the call, for whoever reads them. */
+/** True if any reader finds the tool and the arguments of the call. */
 function isOfTool(item: JsonObject, { definition, arguments: args }: ToolCall): boolean {
   if (item['name'] !== definition.name) return false;
   const given = argumentsIn(item);

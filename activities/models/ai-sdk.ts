@@ -1,12 +1,10 @@
 /**
  * Asks models of providers through the AI SDK: one request, one answer, no loop, no execution of tools, no retry.
  *
- * 1. Answers are streamed: an answer that takes minutes would otherwise leave a silent connection, which proxies cut.
- *    Only a complete answer is returned.
+ * 1. Answers are streamed, since proxies cut a silent connection. Only a complete answer is returned.
  * 2. Neither the key nor the request appears in a result or an error (INV-S1).
  * 3. Opaque provider data goes back with the part it came with (reasoning items, signatures).
- * 4. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is
- *    refused here, since providers answer it with an error nobody can act on.
+ * 4. Every call of an assistant message has exactly one result in the next message; else the transcript is refused.
  */
 import {
   type AssistantModelMessage,
@@ -98,8 +96,7 @@ async function ask(
     if (part.type === 'abort') break;
   }
   request.signal.throwIfAborted();
-  // The promise is read only here: the SDK makes its promises when they are read, and one that nobody awaits would
-  // reject into the process.
+  // Read only here: a promise of the SDK that nobody awaits would reject into the process.
   const [step] = await result.steps;
   if (step === undefined || !isComplete(step)) {
     throw unavailable(subject, 'broke off its answer');
@@ -107,7 +104,7 @@ async function ask(
   return answerOf(step, written, request);
 }
 
-/** Makes tools without `execute`: the SDK can only propose them. */
+/** Without `execute` the SDK can only propose a tool. */
 function toolSetOf(tools: readonly ModelTool[], strict: boolean | undefined): ToolSet {
   const set: ToolSet = {};
   for (const { name, description, inputSchema } of tools) {
@@ -126,7 +123,6 @@ function scrubbed(error: CountersignError, scrub: Scrub): CountersignError {
   return new CountersignError(error.code, scrub(error.message), scrub(error.facts));
 }
 
-/** The fields of a step that are read. */
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
 type Content = Step['content'][number];
 
@@ -134,9 +130,8 @@ type Content = Step['content'][number];
 const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error', 'insufficient_system_resource']);
 
 /**
- * False for a stream that broke off or reported an error; neither is an answer. The provider packages end a broken
- * stream as `other` without the provider's own word, and a reported error as `error`. Any word of a server that they
- * do not know is `other`, too: most of them mean that it has stopped where it should.
+ * False for a stream that broke off or reported an error. The provider packages end a broken stream as `other` without
+ * the provider's own word. A word that they do not know is `other`, too: most mean that it has stopped where it should.
  */
 function isComplete({ finishReason, rawFinishReason }: Step): boolean {
   if (finishReason !== 'other') return finishReason !== 'error';
@@ -146,7 +141,7 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 /** @param written arguments as the model wrote them, by the provider's id of the call */
 function answerOf(step: Step, written: ReadonlyMap<string, string>, request: ModelRequest): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
-  // A refusal may come after calls were streamed; calls that were taken back are not proposed.
+  // Calls that a refusal took back are not proposed.
   const last = step.content.at(-1);
   const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
   const parts = step.content
@@ -172,7 +167,6 @@ function finishOf(reason: FinishReason): ModelAnswer['finish'] {
   return reason === 'length' ? 'length' : 'stop';
 }
 
-/** Drops sources, files and the SDK's own notes on calls: they are no parts of the conversation. */
 function partOf(content: Content, written: ReadonlyMap<string, string>): ModelPart[] {
   switch (content.type) {
     case 'text':
@@ -205,7 +199,6 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
   return metadata === undefined || nestsTooDeeply(metadata) ? {} : { provider: jsonOf(metadata) as JsonObject };
 }
 
-/** Why a call is malformed whose arguments may have ended with the answer. */
 export const CUT_OFF_WORDS = 'the call was cut off';
 
 /**
@@ -231,10 +224,7 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
 /** About as many as English text has. */
 const BYTES_OF_A_TOKEN = 4;
 
-/**
- * Returns what a step has used. A provider may count nothing, or nonsense: then its tokens are estimated by size, since
- * a run would otherwise have no limit of tokens and spend.
- */
+/** Tokens that a provider does not count are estimated by size: a run would otherwise have no limit of them. */
 export function usageOf(
   { inputTokens, outputTokens }: { readonly inputTokens?: unknown; readonly outputTokens?: unknown },
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
@@ -263,9 +253,7 @@ export interface Prompt {
 type Options = NonNullable<AssistantModelMessage['providerOptions']>;
 type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
 
-/**
- * @param output JSON Schema of the final answer; described in words, since not every provider can combine it with tools
- */
+/** @param output JSON Schema of the final answer, put in words: not every provider can combine it with tools */
 export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
   const { system, said } = openingOf(transcript, output);
   const ids = new EchoedIds();
@@ -328,7 +316,6 @@ function assistantPart(part: AssistantPart, ids: EchoedIds): AssistantContent[nu
   };
 }
 
-/** Images and audio stay in the artifact store: the model reads a reference to them, for now. */
 function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['content'][number] {
   const { text, isError } = resultOf(result);
   return {
@@ -342,13 +329,11 @@ function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['conte
 function providerOptions(provider: JsonObject): Options {
   // Sound: `provider` is the `providerMetadata` of an earlier answer, which has this shape; the AI SDK checks it again.
   const options = jsonOf(provider) as Options;
-  // Gemini behind the OpenAI-compatible API: the provider package writes the signature under its own name and reads it
-  // under `google`.
+  // Gemini's signature: the OpenAI-compatible package writes it under its own name and reads it under `google`.
   const signature = options['compatible']?.['thoughtSignature'];
   return signature === undefined ? options : { ...options, google: { thoughtSignature: signature } };
 }
 
-/** Makes the provider's call ids unique, and pairs them with results by our ids. */
 class EchoedIds {
   readonly #used = new Set<string>();
   readonly #open = new Map<string, string>();

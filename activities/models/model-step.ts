@@ -1,11 +1,9 @@
 /**
  * The activity `modelStep` assembles the conversation, asks the model once, and gives the model's calls our ids.
  *
- * 1. It heartbeats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the
- *    request.
+ * 1. It heartbeats while it waits; cancelling ends the request.
  * 2. Repeating it costs tokens and nothing else: it executes no tool.
- * 3. An answer costs tokens: what is refused after it came is a coded error, and final. Faults without a code are left
- *    to `coded` (`activities/kit/activity.ts`), which has the step tried again.
+ * 3. An answer costs tokens: what is refused after it came is a coded error, and final.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
@@ -31,9 +29,8 @@ import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
 /**
- * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would then retry a paid
- * request for ever. The answer is limited to less than the result: it returns both as a message and as calls to judge,
- * with more beside it.
+ * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would retry a paid request for
+ * ever. The result holds the answer, and more beside it.
  */
 const MOST_ANSWER_BYTES = 1_048_576;
 export const MOST_RESULT_BYTES = 1_500_000;
@@ -42,7 +39,6 @@ export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
   readonly transcript: ReadTranscript;
-  /** Judges what the model proposed on the worker where the step ran. */
   readonly judge?: RunActivities['judge'];
   readonly cache?: TranscriptCache;
   /** Waits between tries to read conversation and tools. */
@@ -155,8 +151,7 @@ function withOurIds(
   });
 }
 
-// The conversations that this worker knows: a step fetches only its new messages (INV-D2). What is returned is exactly
-// the conversation that `base.digest` and the tail name. A lost entry costs a query.
+// The conversations that this worker knows: a step fetches only its new messages (INV-D2). A lost entry costs a query.
 
 /** Returns messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
 export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;
@@ -186,7 +181,7 @@ interface Conversation {
 export function createTranscriptCache(
   limits: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
 ): TranscriptCache {
-  // The least recently used comes first. A conversation, not a step, is an entry, so that nothing is counted twice.
+  // The least recently used comes first.
   const conversations = new Set<Conversation>();
   const byDigest = new Map<string, Conversation>();
   let bytes = 0;
@@ -260,9 +255,8 @@ function sizeOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
 }
 
-// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12). The check is bounded in time,
-// parsing included: schema and patterns come from the starter, and the text from a model. An answer that could not be
-// checked is refused: a caller would rely on it.
+// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12), bounded in time: schema and text
+// are foreign. An answer that could not be checked is refused: a caller would rely on it.
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 
@@ -279,9 +273,7 @@ export function checkOutput(texts: readonly string[], schema: JsonObject): Outpu
     return within(CHECK_MS, () => {
       const parsed = parseAnswer(texts);
       if (parsed === undefined) return invalid('The answer is not one JSON value.');
-      // Code that walks values by recursion, in the workflow too, would overflow the stack.
       if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
-      // Whoever started the run would get another value than was checked.
       if (holdsEndlessNumber(parsed.value)) return invalid(`The answer holds ${ENDLESS_NUMBER}.`);
       if (roundsNumber(parsed.text)) return invalid(`The answer holds ${ROUNDED_NUMBER}.`);
       const errors = violations(parsed.value, schema);
@@ -328,7 +320,7 @@ function bounded(errors: readonly string[]): string[] {
 
 // What a model is told of a tool.
 
-/** A toolset stays in memory while it is in use, and is offered anew with every step. */
+/** A toolset is offered anew with every step. */
 const made = new WeakMap<OfferedTool, ModelTool>();
 
 export function modelTool(pinned: OfferedTool): ModelTool {

@@ -20,7 +20,7 @@ import { objectsOf, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import { streamed } from './streamed.ts';
 
-/** Limit for a whole answer of any kind. Tokens are limited, so a stream that never ends is no answer. */
+/** Of a whole answer. */
 const MOST_BYTES = 67_108_864;
 
 export type ProviderConfig = Exclude<ModelConfig, { provider: 'scripted' }>;
@@ -51,9 +51,8 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
     case 'openai': {
       const baseURL = baseUrl ?? PROVIDER_URLS.openai;
       const openai = createOpenAI({ apiKey, baseURL, fetch: fetchOf(baseURL, toPublishedShape) });
-      // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The
-      // Responses API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for
-      // that.
+      // Nothing is stored at the provider, so reasoning travels encrypted. The API makes tools strict unless told
+      // otherwise, and the schemas of MCP servers are not written for that.
       return { model: openai.responses(model), providerOptions: { openai: { store: false } }, strict: false };
     }
     case 'anthropic': {
@@ -84,7 +83,6 @@ interface ProviderFetchOptions {
   readonly fetch: GuardedFetch;
   /** Without a key no header for one is sent: the server in front of the model may add its own. */
   readonly hasKey: boolean;
-  /** Changes the JSON of a request as the last step before it is sent. */
   readonly rewrite?: (body: string) => string;
 }
 

@@ -25,7 +25,6 @@ import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
 
-/** The model that was asked, for the message. */
 export interface Subject {
   /** Name in the configuration. */
   readonly name: string;
@@ -115,7 +114,6 @@ function notStreamed({ body }: NotStreamed, subject: Subject): CountersignError 
   return new CountersignError('MODEL_OUTPUT_INVALID', message);
 }
 
-/** Some servers state their errors in words alone. */
 function isStated(error: unknown): boolean {
   return (typeof error === 'object' && error !== null) || (typeof error === 'string' && error !== '');
 }
@@ -123,7 +121,6 @@ function isStated(error: unknown): boolean {
 interface Report {
   readonly status: number | undefined;
   readonly retryable: boolean;
-  /** The provider's identifiers of the kind of error. */
   readonly words: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -143,13 +140,9 @@ function reportOf(error: unknown): Report {
   return { status: statedStatus(error), retryable: true, words: providerWords(error), headers: {} };
 }
 
-/** Longest body that is read for an error. */
 const MOST_BODY_CHARACTERS = 10_000;
 
-/**
- * Returns an error that came as the first event of a stream. Anthropic's package gives it a status of its own, 500 or
- * 529, whatever the provider said, and its text as the body.
- */
+/** Anthropic's package gives an error that is the first event of a stream the status 500 or 529, and its text as body. */
 function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
   if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
   if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
@@ -157,10 +150,7 @@ function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown
   return typeof event['type'] === 'string' ? event : undefined;
 }
 
-/**
- * Returns the HTTP status for which an error within a stream stands; undefined if it does not say. OpenAI's package
- * works it out; other servers (vLLM, OpenRouter) state it as their code.
- */
+/** The status for which an error within a stream stands: worked out by OpenAI's package, or stated as a code (vLLM). */
 function statedStatus(error: unknown): number | undefined {
   const { statusCode } = fieldsOf(error);
   if (typeof statusCode === 'number') return statusCode;
@@ -181,7 +171,6 @@ function innerError(data: unknown): Fields {
   return typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
 }
 
-/** Finds `ECONNRESET` and the like in the chain of causes. */
 function networkWords(error: unknown): string[] {
   const word = causesOf(error)
     .map(({ code }) => wordOf(code))

@@ -14,9 +14,9 @@ import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
-/** Limit for a whole answer. */
+/** Of a whole answer. */
 const MOST_BYTES = 67_108_864;
-/** Limit for the body of a refusal, of which a few words are read. */
+/** Of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
 export interface ResponsesAsk {
@@ -38,7 +38,6 @@ export interface ResponsesAnswer {
   readonly response?: JsonObject;
 }
 
-/** The provider refused the request, or reported an error in its stream. */
 export class ResponsesRefusal extends Error {
   override readonly name = 'ResponsesRefusal';
   /** Absent for an error within a stream. */
@@ -155,7 +154,7 @@ export interface McpPlace {
   readonly connectorId?: string | undefined;
 }
 
-/** States a server. The provider asks before every call, whatever policy says: policy is applied here. */
+/** The provider asks before every call: policy is applied here. */
 export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject = {}): JsonObject {
   return {
     type: 'mcp',
@@ -166,10 +165,7 @@ export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject
   };
 }
 
-/**
- * Returns the calls of hosted tools of which an event tells: one that has begun, one that is done, or those among the
- * items of the end. Some events name the id alone.
- */
+/** The hosted calls of which an event tells: begun, done, or among the items of the end. Some events name the id alone. */
 export function toldCalls(event: JsonObject): readonly JsonObject[] {
   const items = [fieldsOf(event['item']), ...objectsOf(fieldsOf(event['response'])['output'])];
   const told = items.filter(({ type }) => type === 'mcp_call');
@@ -177,10 +173,7 @@ export function toldCalls(event: JsonObject): readonly JsonObject[] {
   return [{ type: 'mcp_call', id: textOf(event['item_id']) }];
 }
 
-/**
- * True for what may be the id of a stored answer. It is text of the provider that becomes part of an address, so it has
- * no dot. Relays write more into it than the provider did.
- */
+/** The id is text of the provider that becomes part of an address, so it has no dot. Relays write more into it. */
 export function isAnswerId(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_=+/:~-]{0,499}$/.test(text);
 }

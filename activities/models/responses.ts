@@ -6,12 +6,11 @@
  *    call that was made is told as `mcp_call`; any other as request and refusal.
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
- *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
- *    So it is asked nothing more with hosted tools, as long as this worker lives: a stretch that had done something
- *    before returns that, and its run would ask the same once more.
+ *    call, and says what was called. To ask again might call again, so the provider is asked nothing more with hosted
+ *    tools, as long as this worker lives.
  * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
  * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
- *    same, because a step may be repeated, and what continues an answer for a call is cut and dropped.
+ *    same: a step may be repeated.
  */
 import { APICallError } from 'ai';
 import { defined } from '../../contracts/defined.ts';
@@ -41,7 +40,7 @@ import {
 
 const MOST_ID_CHARACTERS = 200;
 
-/** Name under which this adapter keeps provider data of a part. */
+/** The name of this adapter's provider data. */
 const KEPT = 'responses';
 
 export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
@@ -93,7 +92,6 @@ async function ask(
   return answerOf(items, response, request, isStored ? textOf(response['id']) : undefined);
 }
 
-/** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
 function asApiError({ status, headers, body, message }: ResponsesRefusal): unknown {
   if (status === undefined) return body;
   return new APICallError({
@@ -253,7 +251,6 @@ function wireId(prefix: string, { callId }: { readonly callId: string }): string
 
 // The answer.
 
-/** @param storedId the id under which the provider keeps the answer; undefined if it does not */
 function answerOf(
   items: readonly JsonObject[],
   response: JsonObject,
@@ -285,7 +282,7 @@ function refusesInWords(item: JsonObject): boolean {
   return item['type'] === 'message' && objectsOf(item['content']).some(({ type }) => type === 'refusal');
 }
 
-/** States of a function call that ended with the answer, before the call was complete. */
+/** States of a function call that was not complete when the answer ended. */
 const CUT_OFF: readonly JsonValue[] = ['incomplete', 'in_progress'];
 
 function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart[] {

@@ -32,7 +32,6 @@ export function askedFor(
   { resource, scopes }: { readonly resource?: string | undefined; readonly scopes: ScopeTemplates },
   { server, serverUrl, tool, consented = [] }: TokenRequest,
 ): Asked {
-  // The configuration may allow less than when people consented.
   const beyond = consented.find((scope) => !scopes.consentable.includes(scope));
   if (beyond !== undefined || (tool === undefined && consented.length > 0)) {
     const message = `No token for ${server}: people may not consent to a scope of this call (scopes.consentable of its credentials).`;
@@ -44,7 +43,6 @@ export function askedFor(
   };
 }
 
-/** Returns the configured scopes, without those that people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   if (tool === READ_RESOURCE) return scopes.resources ?? [];
   return tool === undefined ? scopes.discovery : (ownValue(scopes.tools, tool) ?? scopes.default);
@@ -62,9 +60,8 @@ interface GrantedContext {
   readonly secrets: readonly string[];
   readonly refused: string | undefined;
   readonly senderConstrained: SenderConstrained;
-  /** Key for which the token was requested, if for one. */
+  /** Key for which the token was requested. */
   readonly key?: ProofKey | undefined;
-  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
@@ -110,7 +107,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
 
 const MOST_NAMED = 5;
 
-/** Names some scopes. The first ones stand for all: an answer holds thousands, and each takes a search for secrets. */
+/** The first ones stand for all: an answer may hold thousands, and each takes a search for secrets. */
 function namesOf(scopes: readonly string[], secrets: readonly string[]): string {
   const named = scopes.slice(0, MOST_NAMED).flatMap((scope) => Object.values(recordable('scope', scope, secrets)));
   return named.join(' ');
@@ -182,7 +179,6 @@ export interface UnverifiedClaims {
   readonly boundTo?: string;
   readonly audience?: readonly string[];
   readonly scopes?: readonly string[];
-  /** Milliseconds since the epoch. */
   readonly expiresAtMs?: number;
 }
 
@@ -207,7 +203,7 @@ export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   };
 }
 
-/** RFC 6749 §3.3: scope tokens separated by spaces. */
+/** RFC 6749 §3.3. */
 export function scopesIn(scope: string): string[] {
   return scope.split(' ').filter((one) => one !== '');
 }

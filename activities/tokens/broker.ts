@@ -27,17 +27,14 @@ import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
-  /** Absent if the configuration came from no file. */
   readonly headerSecrets?: HeaderSecrets | undefined;
   readonly keys: PrivateKeys;
   readonly vault?: Vault | undefined;
-  /** Required if a client or the issuer signs. */
   readonly signingKeys?: SigningKeys;
   readonly warn?: TokenSource['warn'];
   readonly egress: Egress;
   /** Limit for all requests that one mint sends to an authorization server. */
   readonly timeoutMs?: number;
-  /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -68,13 +65,13 @@ export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
       checkNamed(own, request.credentials, request);
       return await own.strategy.mint(request);
     }
-    // The run brought this server by URL: nothing is known about it but what the run gives.
+    // The run brought this server by URL.
     return await (request.grant === undefined ? noToken : given).mint(request);
   };
   return { mint: async (request) => await mint(request).catch((error: unknown) => refuse(error, request, warn)) };
 }
 
-/** Gives every failure of a library a code: without one the run would believe that the call was sent. */
+/** Without a code the run would believe that the call was sent. */
 function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
   if (codedFailureIn(error) !== undefined) throw error;
   warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
@@ -93,7 +90,6 @@ function checkConfigured({ url, credentials }: ServerConfig, { server, serverUrl
   }
 }
 
-/** The operator decides to which addresses named credentials may go, wherever a catalog places its server. */
 function checkNamed<Named extends Config['credentials'][string]>(
   named: Named | undefined,
   { name, tenant }: NonNullable<TokenRequest['credentials']>,
@@ -152,7 +148,6 @@ function createStrategies(
     vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
-  /** Returns the source for credentials of these issuers: its egress leads to them alone. */
   const sourceAt = (...issuers: readonly string[]): TokenSource => {
     const what = `Issuer ${issuers.join(', ')}`;
     const to = [...issuers, ...issuerEndpoints];

@@ -4,7 +4,7 @@
  *
  * 1. The exchange is bounded in time and in bytes. No redirect is followed, since the request holds the client's
  *    secret.
- * 2. The status is remembered: it tells a refusal from a fault, whatever the body claims to be.
+ * 2. The status tells a refusal from a fault, whatever the body claims to be.
  * 3. The server's text is not repeated: error descriptions echo requests, and requests hold secrets (INV-S1).
  */
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,6 @@ interface ExchangeOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The arguments with which oauth4webapi calls `fetch`. */
 interface ExchangeRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
@@ -48,7 +47,6 @@ export interface Exchange {
   /** Status of the last answer; undefined if none came. */
   readonly status: () => number | undefined;
   readonly retryAfterMs: () => number | undefined;
-  /** Set if the exchange ended early: by its caller, or by its own time limit. */
   readonly endedBy: () => 'caller' | 'deadline' | undefined;
 }
 
@@ -92,15 +90,11 @@ export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** `typ` of an ID-JAG. */
 export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
 
-/** An assertion is used at once; the clocks of two machines may differ. */
 const LIFETIME_SECONDS = 60;
 
 /**
  * Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693 §1.1).
- *
- * @param audience the issuer, and nothing else: an assertion that is good at two places can be carried from one to the
- * other.
- * @param now milliseconds since the epoch
+ * @param audience the issuer alone: an assertion that is good at two places can be carried from one to the other
  */
 export async function signAssertion(
   { kid, alg }: SigningKey,
@@ -122,7 +116,6 @@ export async function signAssertion(
 }
 
 interface Failure {
-  /** `TOKEN_UNAVAILABLE` if the same request may succeed later. */
   readonly code: 'TOKEN_REFUSED' | 'TOKEN_UNAVAILABLE';
   readonly reason: string;
 }
@@ -148,7 +141,7 @@ export function oauthFailure(error: unknown, { server, issuer, exchange }: Failu
   });
 }
 
-/** Registered errors that name a cause; others get no name in the message. */
+/** Registered errors; others get no name in the message. */
 const REFUSALS: ReadonlySet<string> = new Set([
   // RFC 6749 §5.2
   'invalid_request',
@@ -171,7 +164,6 @@ const PASSING: ReadonlySet<string> = new Set([
   'use_dpop_nonce',
 ]);
 
-/** Faults that the library finds in metadata and endpoints. */
 const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
   [HTTP_REQUEST_FORBIDDEN]: 'has a token endpoint without TLS',
   [REQUEST_PROTOCOL_FORBIDDEN]: 'has a token endpoint without TLS',

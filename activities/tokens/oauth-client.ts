@@ -32,7 +32,6 @@ import type { ServerWords } from './server-words.ts';
 export interface TokenSource {
   readonly servers: AuthorizationServers;
   readonly signingKeys: SigningKeys;
-  /** What tool servers say of bound tokens. */
   readonly words: ServerWords;
   /** Fetches from the issuers of these credentials, as far as egress rules allow. */
   readonly send: GuardedFetch;
@@ -41,7 +40,6 @@ export interface TokenSource {
   readonly allowInsecure: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Logs what went wrong without changing the outcome. */
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
 }
 
@@ -54,18 +52,14 @@ interface TokenAsk {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly exchange: Exchange;
-  /**
-   * Makes the key for which the token is requested; undefined if for none.
-   * @param algorithms of proofs that the authorization server states to take
-   */
+  /** Makes the key for which the token is requested, by the algorithms of proofs that the server states to take. */
   readonly keyFor?: (algorithms: unknown) => Promise<ProofKey | undefined>;
 }
 
 export interface TokenAnswer {
   readonly answer: TokenEndpointResponse;
-  /** The secrets with which the token is asked for. */
   readonly secrets: readonly string[];
-  /** Key for which the token was requested. Whether the token is bound to it, the answer says. */
+  /** Key for which the token was requested; the answer says whether it is bound to it. */
   readonly key?: ProofKey | undefined;
 }
 
@@ -177,7 +171,6 @@ export class ConfiguredClient {
     return await signAssertion(clientKey, signingKeys(clientKey), clientId, issuer, now());
   }
 
-  /** Drops the metadata, so that the next request reads it anew. */
   forget(): void {
     this.#source.servers.forget(this.issuer);
   }
@@ -266,7 +259,6 @@ function authenticationFor(
   throw tokenError('TOKEN_REFUSED', message, { server });
 }
 
-/** @param methods as the server states them: they may be of any form */
 function takesBoth(methods: unknown): boolean {
   return (
     Array.isArray(methods) && ['client_secret_basic', 'client_secret_post'].every((each) => methods.includes(each))
@@ -325,13 +317,11 @@ const KEPT_MS = 300_000;
  * names is not followed, since a client secret would go there.
  */
 interface AuthorizationServers {
-  /** Throws what oauth4webapi throws. */
   metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
-  /** Drops the metadata, so that the next request reads it anew: after a refused token the metadata may be stale. */
+  /** After a refused token the metadata may be stale. */
   forget(issuer: string): void;
 }
 
-/** @param now milliseconds since the epoch. */
 export function createAuthorizationServers(now: () => number): AuthorizationServers {
   const kept = new Map<string, { readonly metadata: AuthorizationServer; readonly until: number }>();
   return {
@@ -348,7 +338,7 @@ export function createAuthorizationServers(now: () => number): AuthorizationServ
   };
 }
 
-/** Lets the key know its proofs: they are secrets of this call. */
+/** The proofs are secrets of this call. */
 function proving(exchange: Exchange, key: ProofKey | undefined): Exchange {
   if (key === undefined) return exchange;
   return {

@@ -1,10 +1,9 @@
 /**
  * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured issuer.
  *
- * 1. Resource metadata is never followed. It can only make us refuse, or bind tokens to a key: tokens are asked for at
- *    the configured issuer or nowhere.
- * 2. Metadata is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says.
- *    Nothing secret is sent.
+ * 1. Metadata is never followed: it can only make us refuse, or bind tokens to a key.
+ * 2. It is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says. Nothing
+ *    secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
 import { takesBoundTokens } from '../../domain/policy/sender-constraint.ts';

@@ -25,7 +25,6 @@ import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } f
 
 interface GrantOpening {
   readonly keys: PrivateKeys;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
@@ -49,7 +48,6 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {
       const { server } = request;
-      // The policy is read for each call: it may have changed since the run began.
       if (grants.givenTokens === 'deny') {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
@@ -89,7 +87,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     const key = keys.get(keyIdOf(jwe, server));
     if (key === undefined) throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
     const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
-    // Members are named one by one: one that the schema does not know, such as an unprotected header, has no effect.
+    // Members are named: one that the schema does not know, such as an unprotected header, has no effect.
     const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
       keyManagementAlgorithms: [SEALING.alg],
       contentEncryptionAlgorithms: [SEALING.enc],
@@ -158,10 +156,9 @@ function isoOf(seconds: number): string {
   return Number.isNaN(date.valueOf()) ? 'an impossible time' : date.toISOString();
 }
 
-/** The keys that open grants, by key id. */
+/** By key id. */
 export type PrivateKeys = ReadonlyMap<string, CryptoKey>;
 
-/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadPrivateKeys(keys: readonly SealingKey[], baseDirectory: string): Promise<PrivateKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const [index, { kid, privateKeyFile: file }] of keys.entries()) {
@@ -185,15 +182,11 @@ export interface KeyFile {
   /** Path in the configuration, for errors. */
   readonly path: string;
   readonly alg: string;
-  /** Names what the file should hold; continues "which is no". */
+  /** Continues "which is no". */
   readonly kind: string;
 }
 
-/**
- * Reads a private key that no code of this process can write anywhere. No error has a cause, which may quote the file.
- *
- * @throws CountersignError `CONFIG_INVALID`
- */
+/** Imports a key as not extractable. No error has a cause, which may quote the file. @throws `CONFIG_INVALID` */
 export async function readKey({ file, baseDirectory, path, alg, kind }: KeyFile): Promise<CryptoKey> {
   const pem = await readFile(resolve(baseDirectory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw invalidKey(path, `names the file ${file}, which cannot be read (${error.code ?? 'error'})`);
@@ -207,11 +200,9 @@ function invalidKey(path: string, reason: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `The configuration is not valid: ${path} ${reason}.`, { path });
 }
 
-/** The keys with which this worker signs, as a client of authorization servers and as an issuer. */
 export type SigningKeys = (key: SigningKey) => CryptoKey;
 
 interface PlacedKey {
-  /** Path in the configuration, for errors. */
   readonly path: string;
   readonly key: SigningKey;
 }
@@ -225,7 +216,6 @@ export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | '
   ];
 }
 
-/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadSigningKeys(keys: readonly PlacedKey[], baseDirectory: string): Promise<SigningKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const { path, key } of keys)
@@ -248,7 +238,7 @@ async function loadSigningKey(
   path: string,
 ): Promise<CryptoKey> {
   const key = await readKey({ file, baseDirectory, path, alg, kind: `private key for ${alg} (PKCS #8 in PEM)` });
-  // A key that is too short fails only when it signs (RFC 7518 §3.3). So it signs here, before the first approved call.
+  // A key that is too short fails only when it signs (RFC 7518 §3.3): here, before the first approved call.
   await new CompactSign(new Uint8Array())
     .setProtectedHeader({ alg })
     .sign(key)

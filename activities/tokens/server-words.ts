@@ -11,7 +11,6 @@ import type { TokenRequest } from './port.ts';
 import { ProofKey } from './proof-key.ts';
 
 const MOST_SERVERS = 500;
-/** A server that learns to take bound tokens gets them after this time, in ms. */
 const KEPT_MS = 3_600_000;
 
 interface Word {

@@ -2,10 +2,10 @@
  * The strategies that use the vault entry which a run's grant names: `given` with a reference takes its token as it is,
  * and `refresh` obtains a token for one call with its refresh token (RFC 6749 §6, RFC 8707).
  *
- * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
- *    learns nothing about it, not even that it exists.
- * 2. A token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all of
- *    the grant. A wider answer is refused, not used (INV-S2).
+ * 1. The owner of an entry is stored beside its secret. A run that names an entry of somebody else does not even learn
+ *    that it exists.
+ * 2. A token is asked for this server and this tool's scopes only; an empty scope, which means all of the grant, is
+ *    never sent. A wider answer is refused (INV-S2).
  * 3. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
  * 4. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
  *    of the answer is checked, and also if the rest of the answer is of no use.
@@ -26,7 +26,7 @@ import { type Exchange, openExchange } from './exchange.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
-/** Returns the entry under a reference, if this request may use it. @throws what the token port allows */
+/** @throws what the token port allows, if this request may not use the entry */
 function usableEntry(
   held: HeldEntry | undefined,
   request: TokenRequest,
@@ -94,7 +94,6 @@ const FAILURES: ReadonlySet<string> = new Set([
   'CONFIG_INVALID',
 ]);
 
-/** `given` with a reference: a long-lived token, used as it is. */
 export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {
@@ -132,7 +131,6 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
         end = found.entry.expiresAt;
         return found;
       };
-      // The entry is checked before any request: most refusals need no network.
       check(await ofVault(server, async () => await vault.read(ref)));
       // Read before the refresh token is used: a use that has begun must be finished.
       await client.prepare(server, openExchange({ ...source, signal }));
@@ -146,7 +144,6 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
           if ('error' in renewed.value) throw renewed.value.error;
           const { answer, secrets, key } = renewed.value;
           const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
-          // The grant of the calls that follow is the one that the issuer has just renewed.
           const grantExpiresAt = endOf(answer, now()) ?? end;
           return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt }) };
         }
@@ -199,7 +196,7 @@ async function exchanged(
   }
 }
 
-/** The answer says what became of the refresh token, and gives no access token that could be used. */
+/** The answer gives no access token that could be used. */
 interface Useless {
   readonly error: unknown;
 }
