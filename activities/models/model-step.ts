@@ -8,6 +8,7 @@
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -55,7 +56,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       const model = models(input.model);
       if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
-        cache.resolveTranscript(input, (from, to) =>
+        cache.resolveTranscript(run.workflowId, input, (from, to) =>
           retried(
             "The run's conversation",
             () => transcript(run.workflowId, runId, from, to, base.segment),
@@ -162,7 +163,8 @@ export interface TranscriptPosition {
 }
 
 interface TranscriptCache {
-  resolveTranscript(position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
+  /** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
+  resolveTranscript(run: string, position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
 }
 
 export interface TranscriptCacheLimits {
@@ -174,62 +176,33 @@ export interface TranscriptCacheLimits {
 interface Conversation {
   readonly messages: readonly Message[];
   readonly bytes: number;
-  /** Length of the conversation by digest: at its end, and at the step before for a retry. */
-  readonly marks: ReadonlyMap<string, number>;
+  readonly base: TranscriptPosition['base'];
+  readonly end: TranscriptPosition['base'];
 }
 
 export function createTranscriptCache(
-  limits: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
+  { maxBytes, maxEntries }: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
 ): TranscriptCache {
-  // The least recently used comes first.
-  const conversations = new Set<Conversation>();
-  const byDigest = new Map<string, Conversation>();
-  let bytes = 0;
-
-  const forget = (conversation: Conversation): void => {
-    if (!conversations.delete(conversation)) return;
-    bytes -= conversation.bytes;
-    for (const digest of conversation.marks.keys()) if (byDigest.get(digest) === conversation) byDigest.delete(digest);
-  };
-  const remember = (conversation: Conversation): void => {
-    if (conversation.bytes > limits.maxBytes) return;
-    conversations.add(conversation);
-    bytes += conversation.bytes;
-    for (const [digest, length] of conversation.marks) if (length > 0) byDigest.set(digest, conversation);
-    for (const oldest of conversations) {
-      if (bytes <= limits.maxBytes && conversations.size <= limits.maxEntries) return;
-      forget(oldest);
-    }
-  };
-  const find = ({ length, digest }: TranscriptPosition['base']): Conversation | undefined => {
-    const found = byDigest.get(digest);
-    return found?.marks.get(digest) === length ? found : undefined;
-  };
-
+  const kept = new LRUCache<string, Conversation>({ max: maxEntries, maxSize: maxBytes });
   return {
-    resolveTranscript: async ({ base, tail }, fetchRange) => {
+    resolveTranscript: async (run, { base, tail }, fetchRange) => {
       const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
-      const same = find(end);
-      if (same !== undefined) {
-        forget(same);
-        remember(same);
-        return same.messages.slice(0, end.length);
-      }
-      const known = find(base);
-      const prefix = known === undefined ? await fetchPrefix(base, fetchRange) : known.messages.slice(0, base.length);
-      // A known conversation that is longer than `base` belongs to another run with the same beginning, and stays.
-      const isExtended = known?.messages.length === base.length;
-      if (isExtended) forget(known);
-      // Another step may have fetched the same conversation meanwhile.
-      const twin = find(end);
-      if (twin !== undefined) forget(twin);
+      const known = kept.get(run);
+      if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
+      const isExtended = known !== undefined && isSame(known.end, base);
+      // A step that is taken again may have more to say than before.
+      const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
+      const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
       const messages = [...prefix, ...tail];
-      const size = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
-      const marks = new Map([base, end].map(({ digest, length }) => [digest, length]));
-      remember({ messages, bytes: size, marks });
+      const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
+      kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
       return messages.slice();
     },
   };
+}
+
+function isSame(one: TranscriptPosition['base'], other: TranscriptPosition['base']): boolean {
+  return one.length === other.length && one.digest === other.digest;
 }
 
 async function fetchPrefix(
