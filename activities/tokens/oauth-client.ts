@@ -164,30 +164,45 @@ export class ConfiguredClient {
   }
 
   /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */
-  async assertion(): Promise<string | undefined> {
-    const { issuer, clientId, clientKey } = this.#client;
+  async assertion(audience = this.issuer): Promise<string | undefined> {
+    const { clientId, clientKey } = this.#client;
     if (clientKey === undefined) return undefined;
     const { signingKeys, now } = this.#source;
-    return await signAssertion(clientKey, signingKeys(clientKey), clientId, issuer, now());
+    return await signAssertion(clientKey, signingKeys(clientKey), clientId, audience, now());
   }
 
   forget(): void {
     this.#source.servers.forget(this.issuer);
   }
 
+  /** Makes the proof that this worker is the client. */
   async #authenticated(
     server: string,
     endpoint: 'token_endpoint' | 'revocation_endpoint',
     exchange: Exchange,
     posts: boolean,
-  ): Promise<Authentication & { readonly metadata: AuthorizationServer }> {
-    const { servers, signingKeys, now } = this.#source;
-    const metadata = await servers.metadataOf(this.issuer, exchange);
+  ): Promise<Authentication> {
+    const { clientId, clientSecret } = this.#client;
+    const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
-    return {
-      ...(await authenticate(this.#client, { metadata, keys: signingKeys, server, now: now(), posts })),
-      metadata,
+    if (clientSecret !== undefined) {
+      const auth = authenticationFor(metadata, clientSecret, server, posts);
+      return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
+    }
+    const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
+    if (!methods.includes('private_key_jwt')) {
+      const message = `No token for ${server}: its authorization server takes no signature of a client (private_key_jwt).`;
+      throw tokenError('TOKEN_REFUSED', message, { server });
+    }
+    const assertion = await this.assertion(metadata.issuer);
+    // Sound: the schema requires a secret or a key.
+    if (assertion === undefined) throw new Error('a client without secret and key');
+    const auth: ClientAuth = (_server, _client, body) => {
+      body.set('client_id', clientId);
+      body.set('client_assertion_type', ASSERTION_TYPE);
+      body.set('client_assertion', assertion);
     };
+    return { metadata, auth, secrets: [assertion] };
   }
 
   #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
@@ -200,49 +215,14 @@ export class ConfiguredClient {
   }
 }
 
-/** The proof that this worker is the client, and all that is sent for it, in every form in which it travels. */
 interface Authentication {
+  readonly metadata: AuthorizationServer;
   readonly auth: ClientAuth;
+  /** All that is sent as proof, in every form in which it travels. */
   readonly secrets: readonly string[];
 }
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-
-interface Authenticating {
-  readonly metadata: AuthorizationServer;
-  readonly keys: SigningKeys;
-  /** The tool server, for errors. */
-  readonly server: string;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  /** A secret goes into the body, if the server takes it in both ways. */
-  readonly posts: boolean;
-}
-
-async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
-  const { clientId, clientSecret, clientKey } = client;
-  const { metadata, keys, server, now, posts } = context;
-  if (clientSecret !== undefined) {
-    const auth = authenticationFor(metadata, clientSecret, server, posts);
-    return { auth, secrets: secretsOfClient(clientId, clientSecret) };
-  }
-  // Sound: the schema requires one of the two.
-  if (clientKey === undefined) throw new Error('a client without secret and key');
-  const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
-  if (!methods.includes('private_key_jwt')) {
-    const message = `No token for ${server}: its authorization server takes no signature of a client (private_key_jwt).`;
-    throw tokenError('TOKEN_REFUSED', message, { server });
-  }
-  const assertion = await signAssertion(clientKey, keys(clientKey), clientId, metadata.issuer, now);
-  return {
-    auth: (_server, _client, body) => {
-      body.set('client_id', clientId);
-      body.set('client_assertion_type', ASSERTION_TYPE);
-      body.set('client_assertion', assertion);
-    },
-    secrets: [assertion],
-  };
-}
 
 /** RFC 8414 §2: a server that states nothing supports `client_secret_basic`. */
 function authenticationFor(

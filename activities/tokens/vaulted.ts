@@ -81,18 +81,11 @@ async function ofVault<Value>(server: string, use: () => Promise<Value>): Promis
     return await use();
   } catch (error) {
     const coded = codedFailureIn(error);
-    if (coded === undefined || !FAILURES.has(coded.code)) throw error;
+    if (coded === undefined || !/^VAULT_|^CONFIG_INVALID$/.test(coded.code)) throw error;
     const code = coded.code === 'VAULT_UNAVAILABLE' ? 'TOKEN_UNAVAILABLE' : 'TOKEN_REFUSED';
     throw tokenError(code, `No token for ${server}: ${coded.message}`, { server });
   }
 }
-
-const FAILURES: ReadonlySet<string> = new Set([
-  'VAULT_UNAVAILABLE',
-  'VAULT_CORRUPT',
-  'VAULT_READ_ONLY',
-  'CONFIG_INVALID',
-]);
 
 export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStrategy {
   return {
