@@ -6,7 +6,7 @@
  *    log says that revocations go unseen.
  * 3. One read runs at a time.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type TrustConfig, type TrustedJwk, TrustedJwks, type TrustSet } from '../../contracts/schemas/trust.ts';
@@ -146,17 +146,13 @@ export interface TrustStore {
 
 /** @param path absolute. @param shown the path as the configuration names it */
 export function createTrustFile(path: string, shown: string): TrustStore {
-  let last: { readonly mark: string; readonly document: unknown } | undefined;
+  let last: { readonly text: string; readonly document: unknown } | undefined;
   return {
     name: shown,
     freshMs: 0,
     read: async (): Promise<unknown> => {
-      const { ino, size, mtimeMs, ctimeMs } = await stat(path);
-      const mark = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-      if (last?.mark !== mark) {
-        const document: unknown = JSON.parse(await readFile(path, 'utf8'));
-        last = { mark, document };
-      }
+      const text = await readFile(path, 'utf8');
+      if (last?.text !== text) last = { text, document: JSON.parse(text) as unknown };
       return last.document;
     },
   };
