@@ -37,7 +37,6 @@ export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
   readonly elicitation?: ServerConfig['elicitation'];
-  /** Set if the provider of a model calls the server. */
   readonly hosted?: HostedBy;
 }
 
@@ -151,7 +150,7 @@ export function connectionOf(
 //    call (INV-S1).
 
 export interface CallAuthority {
-  /** Hash of the grant. */
+  /** Its hash. */
   readonly grant?: string;
   readonly consented?: readonly string[];
   /** Tokens that the server has seen. Secret (INV-S1). */
@@ -363,7 +362,7 @@ export interface LiveTools {
 
 interface Known {
   readonly at: number;
-  /** Tool name → definition hash. */
+  /** By tool name. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 

@@ -61,7 +61,6 @@ const BOUND =
 export interface HostingModel {
   readonly ask: ResponsesApi;
   readonly stored: StoredAnswers;
-  /** Scrubbed from what the provider says. */
   readonly apiKey?: string | undefined;
 }
 
@@ -94,7 +93,6 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
       const scrub = scrubberOf(connection, hosting);
       const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       if (connection.binding !== undefined) throw failed(connection, BOUND);
-      const isTheList = (item: JsonObject): boolean => isOf(item, 'mcp_list_tools', connection.name);
       try {
         const onEvent = (event: JsonObject): void => {
           if (toldCalls(event).length === 0) return;
@@ -103,7 +101,7 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
         };
         const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
         if (response === undefined) throw failed(connection, 'the provider broke off its answer');
-        return await listed(items.find(isTheList), connection, scrub);
+        return await listed(items, connection, scrub);
       } catch (error) {
         throw notListed(error, connection, scrub);
       }
@@ -129,7 +127,7 @@ async function called(
   const pulse = startPulse(call);
   const deadline = AbortSignal.timeout(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
-  const seen = watchCalls(connection.name, (item) => isThisCall(item, call, request));
+  const seen = new SeenCalls(connection.name, (item) => isThisCall(item, call, request));
   try {
     const approving = await approvalOf(hosting, { connection, call, request, names, signal });
     if ('ending' in approving) return approving.ending;
@@ -138,18 +136,18 @@ async function called(
     await hosting.ask({ body: approving.body, signal, ...seen.watch });
   } catch (error) {
     // An item that is done stays done, whatever became of the stream.
-    if (seen.made() === undefined) {
-      const answered = seen.answered();
+    if (seen.made === undefined) {
+      const { answered } = seen;
       return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
     }
   } finally {
     pulse.stop();
-    if (seen.hasOthers() || seen.isAnother()) breached.add(hosting.name);
+    if (seen.hasOthers || seen.isAnother) breached.add(hosting.name);
   }
   pulse.say({ phase: 'answered' });
-  const made = seen.made();
+  const { made } = seen;
   if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
-  if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
+  if (seen.hasOthers) return unknown(names, 'the provider made other calls beside the one that was approved');
   return await meaningOf(made, { call, request, names, scrub, artifacts });
 }
 
@@ -171,8 +169,6 @@ function hostingOf(
 function scrubberOf(connection: ServerConnection, { apiKey }: HostingModel): Scrubber {
   return scrubberFor(connection, apiKey === undefined ? [] : [apiKey]);
 }
-
-// Requests.
 
 function listingBody(connection: ServerConnection): JsonObject {
   const body = bodyOf(connection, {}, [{ role: 'user', content: 'Say which tools you have.' }]);
@@ -246,62 +242,55 @@ function bodyOf(connection: ServerConnection, more: JsonObject, input: readonly 
   return { max_output_tokens: LEAST_TOKENS, tools: [tool], input };
 }
 
-/** A definition as an `mcp_list_tools` item has it. */
 export function listedTool({ name, description, inputSchema, annotations }: ToolDefinition): JsonObject {
   return { name, input_schema: inputSchema, ...defined({ description, annotations }) };
 }
 
-// Answers.
-
-interface SeenCalls {
-  readonly watch: Required<Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'>>;
-  readonly answered: () => boolean;
+/** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
+class SeenCalls {
+  answered = false;
   /** The first call that is done. */
-  readonly made: () => JsonObject | undefined;
-  readonly hasOthers: () => boolean;
+  made: JsonObject | undefined;
   /** A call that is done is not the one that was approved. */
-  readonly isAnother: () => boolean;
-}
+  isAnother = false;
+  readonly #server: string;
+  readonly #isApproved: (item: JsonObject) => boolean;
+  readonly #ids = new Set<string>();
+  #done = 0;
 
-function watchCalls(server: string, isApproved: (item: JsonObject) => boolean): SeenCalls {
-  let made: JsonObject | undefined;
-  let answered = false;
-  let isAnother = false;
-  let done = 0;
-  const ids = new Set<string>();
-  return {
-    watch: {
-      onAnswer: () => {
-        answered = true;
-      },
-      onEvent: (event) => {
-        for (const { id } of toldCalls(event)) ids.add(textOf(id));
-        ids.delete('');
-      },
-      onItem: (item) => {
-        if (item['type'] === 'mcp_call') {
-          done += 1;
-          isAnother ||= item['server_label'] !== server || !isApproved(item);
-        }
-        if (isOf(item, 'mcp_call', server)) made ??= item;
-      },
+  constructor(server: string, isApproved: (item: JsonObject) => boolean) {
+    this.#server = server;
+    this.#isApproved = isApproved;
+  }
+
+  get hasOthers(): boolean {
+    return this.#done > 1 || this.#ids.size > 1;
+  }
+
+  readonly watch: Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'> = {
+    onAnswer: () => {
+      this.answered = true;
     },
-    answered: () => answered,
-    made: () => made,
-    hasOthers: () => done > 1 || ids.size > 1,
-    isAnother: () => isAnother,
+    onEvent: (event) => {
+      for (const { id } of toldCalls(event)) this.#ids.add(textOf(id));
+      this.#ids.delete('');
+    },
+    onItem: (item) => {
+      if (item['type'] !== 'mcp_call') return;
+      this.#done += 1;
+      const isOurs = item['server_label'] === this.#server;
+      if (isOurs) this.made ??= item;
+      this.isAnother ||= !isOurs || !this.#isApproved(item);
+    },
   };
 }
 
-function isOf(item: JsonObject, type: string, server: string): boolean {
-  return item['type'] === type && item['server_label'] === server;
-}
-
 async function listed(
-  item: JsonObject | undefined,
+  items: readonly JsonObject[],
   connection: ServerConnection,
   scrub: Scrubber,
 ): Promise<ToolListing> {
+  const item = items.find(({ type, server_label: server }) => type === 'mcp_list_tools' && server === connection.name);
   if (item === undefined) throw failed(connection, 'the provider gave no list');
   const { error } = item;
   if (error !== undefined && error !== null) throw failed(connection, quoted(scrub, wordsOf(error)));

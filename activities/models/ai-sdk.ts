@@ -212,7 +212,7 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
     const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
     return malformed(`are ${kind}, not a JSON object`);
   }
-  // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
+  // A recursive walk would overflow the stack, and look like a broken connection.
   if (nestsTooDeeply(input)) return malformed(`nest deeper than ${MAX_NESTING} levels`);
   // People would be asked about another number than the model meant, and the tool be called with it.
   if (holdsEndlessNumber(input)) return malformed(`hold ${ENDLESS_NUMBER}`);
@@ -221,7 +221,6 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
   return { arguments: jsonOf(input) as JsonObject };
 }
 
-/** About as many as English text has. */
 const BYTES_OF_A_TOKEN = 4;
 
 /** Tokens that a provider does not count are estimated by size: a run would otherwise have no limit of them. */

@@ -42,7 +42,6 @@ export interface ModelStepDependencies {
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
   readonly cache?: TranscriptCache;
-  /** Waits between tries to read conversation and tools. */
   readonly pause?: Pause;
 }
 
@@ -233,7 +232,6 @@ function sizeOf(messages: readonly Message[]): number {
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 
-/** Limits of the errors that go to the model for its repair turn, and into history. */
 const MOST_ERRORS = 10;
 
 const MOST_CHARACTERS = 300;
@@ -290,8 +288,6 @@ function bounded(errors: readonly string[]): string[] {
   const rest = errors.length - MOST_ERRORS;
   return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
 }
-
-// What a model is told of a tool.
 
 /** A toolset is offered anew with every step. */
 const made = new WeakMap<OfferedTool, ModelTool>();

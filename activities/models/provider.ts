@@ -41,12 +41,10 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   if (apiKey === '' && baseUrl === undefined) {
     throw missing(`models.${name}.apiKey`, `${config.provider} is not asked without one`);
   }
-  const fetchOf = (url: string, rewrite?: (body: string) => string) =>
-    createProviderFetch({
-      ...egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true }),
-      hasKey: apiKey !== '',
-      ...defined({ rewrite }),
-    });
+  const fetchOf = (url: string, rewrite = (body: string) => body) => {
+    const { fetch } = egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true });
+    return createProviderFetch(fetch, apiKey !== '', rewrite);
+  };
   switch (config.provider) {
     case 'openai': {
       const baseURL = baseUrl ?? PROVIDER_URLS.openai;
@@ -79,21 +77,19 @@ function missing(path: string, why: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `${path} is missing: ${why}.`, { path });
 }
 
-interface ProviderFetchOptions {
-  readonly fetch: GuardedFetch;
-  /** Without a key no header for one is sent: the server in front of the model may add its own. */
-  readonly hasKey: boolean;
-  readonly rewrite?: (body: string) => string;
-}
-
 const KEY_HEADERS = new Set(['authorization', 'x-api-key']);
 
-function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): typeof globalThis.fetch {
+/** @param hasKey without one no header for it is sent: the server in front of the model may add its own */
+function createProviderFetch(
+  fetch: GuardedFetch,
+  hasKey: boolean,
+  rewrite: (body: string) => string,
+): typeof globalThis.fetch {
   const send = async (url: string, init: RequestInit = {}): Promise<Response> => {
     const headers = Object.entries(init.headers ?? {}).filter(
       ([name]) => hasKey || !KEY_HEADERS.has(name.toLowerCase()),
     );
-    const body = rewrite !== undefined && typeof init.body === 'string' ? rewrite(init.body) : init.body;
+    const body = typeof init.body === 'string' ? rewrite(init.body) : init.body;
     return streamed(await fetch(url, { ...init, headers, ...defined({ body }) }));
   };
   // Sound: the provider packages call it with a URL string and a plain init.

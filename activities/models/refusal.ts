@@ -2,9 +2,8 @@
  * Maps a failure of a provider, or of the way to it, to a final code or to one that Temporal retries, and keeps the
  * provider's key out of what leaves the worker.
  *
- * 1. The message names the status and the provider's own words for the kind of error. Its sentence is left out, since
- *    that may quote the prompt or the key. The caught error is not kept as a cause: it holds the whole request
- *    (INV-S1).
+ * 1. The message names the status and the provider's own words for the kind of error. Its sentence may quote the prompt
+ *    or the key, and the caught error holds the whole request: neither is kept (INV-S1).
  * 2. The key is scrubbed from answers and errors (INV-S1): servers and proxies echo what they are sent.
  */
 import { types } from 'node:util';
@@ -26,7 +25,6 @@ import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
 
 export interface Subject {
-  /** Name in the configuration. */
   readonly name: string;
   readonly provider: string;
 }
@@ -63,7 +61,6 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   server_error: 500,
 };
 
-/** By status, or by the provider's word. */
 const ADVICE: Readonly<Record<string | number, string>> = {
   401: 'Check its apiKey.',
   403: 'Check what its apiKey may use.',

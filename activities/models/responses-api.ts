@@ -14,7 +14,6 @@ import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
-/** Of a whole answer. */
 const MOST_BYTES = 67_108_864;
 /** Of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
@@ -23,7 +22,6 @@ export interface ResponsesAsk {
   readonly body: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: () => void;
-  /** Called with each item that is done. */
   readonly onItem?: (item: JsonObject) => void;
   /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
   readonly onAnswer?: () => void;
@@ -32,7 +30,6 @@ export interface ResponsesAsk {
 }
 
 export interface ResponsesAnswer {
-  /** Finished items, in the order of the answer. */
   readonly items: readonly JsonObject[];
   /** The closing `response`; absent if the stream broke off. */
   readonly response?: JsonObject;
@@ -58,10 +55,7 @@ export type ResponsesApi = (ask: ResponsesAsk) => Promise<ResponsesAnswer>;
 /** Reads an answer that the provider keeps. It asks the model nothing. */
 export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObject>;
 
-/**
- * @param name of the model in the configuration, for errors
- * @returns what throws `ResponsesRefusal`, `NotStreamed`, `EGRESS_FORBIDDEN`, or an error of the network
- */
+/** @returns what throws `ResponsesRefusal`, `NotStreamed`, `EGRESS_FORBIDDEN`, or an error of the network */
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
   const { fetch, url, headers } = placeOf(name, config, egress);
   const { model } = config;
@@ -107,7 +101,6 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
   };
 }
 
-/** @throws as `createResponsesApi` */
 export function createStoredAnswers(name: string, config: ProviderConfig, egress: Egress): StoredAnswers {
   const { fetch, url, headers } = placeOf(name, config, egress);
   return async (id, signal) => {
@@ -145,9 +138,6 @@ async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
-// Items of hosted tools, as requests state them.
-
-/** The server as the provider calls it. */
 export interface McpPlace {
   readonly server: string;
   readonly url: string;

@@ -2,8 +2,8 @@
  * Asks OpenAI's Responses API for a model step with hosted tools: tools of MCP servers that the provider calls itself
  * (docs/adr/0080). The AI SDK serves all other steps: it drops requests for approval when nothing is stored.
  *
- * 1. A step has nothing to execute, so repeating it costs tokens and nothing else: it never carries `approve: true`. A
- *    call that was made is told as `mcp_call`; any other as request and refusal.
+ * 1. A step executes nothing: it never carries `approve: true`. A call that was made is told as `mcp_call`; any other as
+ *    request and refusal.
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. To ask again might call again, so the provider is asked nothing more with hosted
@@ -121,8 +121,6 @@ function breached({ name, provider }: Subject): CountersignError {
   return new CountersignError('HOSTED_UNSUPPORTED', message);
 }
 
-// Tools.
-
 function statedTools(tools: readonly ModelTool[]): JsonObject[] {
   const local = tools.flatMap(({ hosted, name, description, inputSchema }) =>
     hosted === undefined
@@ -149,8 +147,6 @@ function byServer(tools: readonly ModelTool[]): Map<string, [Hosted, ...Hosted[]
   }
   return servers;
 }
-
-// The conversation, as items.
 
 export function inputOf(
   transcript: readonly Message[],
@@ -248,8 +244,6 @@ function resultItems(result: CallResult): JsonObject[] {
 function wireId(prefix: string, { callId }: { readonly callId: string }): string {
   return `${prefix}_${callId.replaceAll('.', '_')}`;
 }
-
-// The answer.
 
 function answerOf(
   items: readonly JsonObject[],

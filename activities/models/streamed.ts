@@ -14,11 +14,7 @@ export class NotStreamed extends Error {
   }
 }
 
-/**
- * Returns an answer as a stream of events. Whoever reads them takes one that is none for a stream that broke off, and
- * each further one is paid for.
- * @throws NotStreamed
- */
+/** Else an answer that is no stream would count as one that broke off, and be paid for again. @throws NotStreamed */
 export async function streamed(response: Response): Promise<Response> {
   const [type = ''] = (response.headers.get('content-type') ?? '').toLowerCase().split(';');
   const isPage = type.trim() === 'text/html';

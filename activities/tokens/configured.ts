@@ -45,8 +45,7 @@ export function takeGrant(credentials: Credentials): boolean {
 }
 
 /**
- * Hashes how this configuration reaches a server: what is remembered of one way does not hold for another. Secrets and
- * values of headers are left out: a rotated secret is the same way.
+ * Hashes how this configuration reaches a server, without secrets and values of headers: a rotated one is the same way.
  * @param named the credentials that a catalog names, in place of the server's own
  */
 export function reachHash(

@@ -141,20 +141,16 @@ export function oauthFailure(error: unknown, { server, issuer, exchange }: Failu
   });
 }
 
-/** Registered errors; others get no name in the message. */
+/** Errors of RFC 6749 §4.1.2.1 and §5.2, RFC 8707 §2 and RFC 9449 §5; others get no name in the message. */
 const REFUSALS: ReadonlySet<string> = new Set([
-  // RFC 6749 §5.2
   'invalid_request',
   'invalid_client',
   'invalid_grant',
   'unauthorized_client',
   'unsupported_grant_type',
   'invalid_scope',
-  // RFC 8707 §2
   'invalid_target',
-  // RFC 6749 §4.1.2.1, in use at token endpoints too
   'access_denied',
-  // RFC 9449 §5
   'invalid_dpop_proof',
 ]);
 const PASSING: ReadonlySet<string> = new Set([

@@ -54,9 +54,8 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust,
 export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
 
 /**
- * Returns a subject that is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant
- * `default`, and `TENANT/ID` for others. Ids that could be read as `TENANT/ID` or as the service itself also get the
- * long form.
+ * A subject is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant `default`, and
+ * `TENANT/ID` for others, and for ids that could be read as that or as the service itself.
  */
 function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: string): string {
   const isPlain = tenant === 'default' && id !== clientId && !TENANT_PREFIX.test(id);

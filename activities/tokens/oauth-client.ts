@@ -113,8 +113,8 @@ export class ConfiguredClient {
   }
 
   /**
-   * A server may state several ways in which it takes a secret, and take one of them from this client, for which it was
-   * registered. One that does not know the client has acted on nothing: the request is sent once more in the other way.
+   * A server may state several ways in which it takes a secret, and take one of them from this client. One that does not
+   * know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
     const { server, exchange } = ask;
@@ -253,9 +253,8 @@ function isClientRefusal(error: unknown): boolean {
 }
 
 /**
- * Returns the secret and the travelling forms that a scrubber of the plain secret would not know. Those are its form
- * encoding, and base64 of that together with the client id (RFC 6749 §2.3.1): as we send it, as stricter writers encode
- * it, and as servers read it.
+ * Returns the secret and the forms that a scrubber of the plain secret would not know: its form encoding, and base64 of
+ * that together with the client id (RFC 6749 §2.3.1), as we send it, as stricter writers encode it, and as servers read it.
  */
 function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
@@ -272,9 +271,8 @@ function strictFormEncode(text: string): string {
 }
 
 /**
- * Writes `client_secret_basic` in the one form that every authorization server reads: form-encoded before base64 (RFC
- * 6749 §2.3.1). oauth4webapi writes everything but letters and digits as %XX, which only servers that decode can read.
- * The form encoding proper leaves `-`, `.`, `_` and `*` as they are, so other servers too recognise most ids.
+ * Form-encoded before base64 (RFC 6749 §2.3.1). oauth4webapi writes everything but letters and digits as %XX; the form
+ * encoding proper leaves `-`, `.`, `_` and `*`, so that servers that do not decode recognise most ids, too.
  */
 function clientSecretBasic(clientSecret: string): ClientAuth {
   return (_, client, __, headers) => {
@@ -292,10 +290,7 @@ function formEncoded(text: string): string {
 
 const KEPT_MS = 300_000;
 
-/**
- * Metadata of configured issuers (RFC 8414, then OpenID Connect discovery). The authorization server that an MCP server
- * names is not followed, since a client secret would go there.
- */
+/** Metadata of configured issuers (RFC 8414, then OpenID Connect discovery); others would get a client secret. */
 interface AuthorizationServers {
   metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
   /** After a refused token the metadata may be stale. */

@@ -103,7 +103,6 @@ function endTokens(
   if (refresh !== undefined) end(refresh, 'refresh_token');
 }
 
-/** The token is this service's own. */
 export function clientCredentialsStrategy(credentials: ClientCredentials, source: TokenSource): TokenStrategy {
   const proposal: Proposal = { grantType: 'client_credentials', parameters: {}, secrets: [] };
   return oauthStrategy(credentials, source, [new ConfiguredClient(credentials, source)], async () => proposal);
@@ -133,10 +132,7 @@ export function tokenExchangeStrategy(
   });
 }
 
-/**
- * The caller's identity provider issues an ID-JAG: this service may act for the caller at one server. The server's
- * authorization server exchanges it for a token.
- */
+/** The caller's identity provider issues an ID-JAG, which the server's authorization server exchanges for a token. */
 export function enterpriseManagedStrategy(
   credentials: EnterpriseManaged,
   openGrant: OpenGrant,

@@ -23,10 +23,7 @@ const NOTHING: Word = { wanted: false, declined: false };
 export interface ServerWords {
   /** What the server's own metadata say (`takesBoundTokens`). */
   wants(serverUrl: string, wanted: boolean): void;
-  /**
-   * Makes a key if the token is to be bound to one.
-   * @param algorithms `dpop_signing_alg_values_supported` of the authorization server
-   */
+  /** @param algorithms `dpop_signing_alg_values_supported` of the authorization server */
   keyFor(mode: SenderConstrained, request: TokenRequest, algorithms?: unknown): Promise<ProofKey | undefined>;
 }
 

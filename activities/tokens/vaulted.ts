@@ -196,7 +196,6 @@ interface Useless {
 
 type Answered = Readonly<Record<string, unknown>>;
 
-/** The refresh token that takes the place of the used one. */
 function replacing(answer: Answered, now: number): { readonly token?: string; readonly expiresAt?: string } {
   const { refresh_token: token } = answer;
   return defined({ token: typeof token === 'string' ? token : undefined, expiresAt: endOf(answer, now) });
@@ -213,9 +212,8 @@ type Proof = 'not-used' | 'refused' | 'uncertain' | Answered;
 
 /**
  * Watches what a failed request proves of the refresh token that it held. An answer below 500 proves that no token was
- * given for it. A 5xx proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer 5xx when the
- * connection behind them broke. A 200 with tokens tells what replaced it, whatever is wrong with the rest: a list of
- * scopes, a strange type, an ID token.
+ * given for it. A 5xx, which may be a proxy's, proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4). A 200
+ * with tokens tells what replaced it, whatever is wrong with the rest.
  */
 function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
   let proof: Proof = 'not-used';
