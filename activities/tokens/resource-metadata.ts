@@ -52,8 +52,12 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   const { issuer } = check;
   const isRequired = check.resourceMetadata === 'required';
   const outlet = source.egress.outlet({ what: `Server "${server}"`, to: [serverUrl], maxBytes: LARGEST_ANSWER_BYTES });
-  const exchange = openExchange({ send: outlet.fetch, timeoutMs: TIMEOUT_MS, signal });
-  const metadata = await readMetadata(serverUrl, exchange).finally(async () => await outlet.close());
+  let metadata: Read;
+  try {
+    metadata = await readMetadata(serverUrl, openExchange({ send: outlet.fetch, timeoutMs: TIMEOUT_MS, signal }));
+  } finally {
+    await outlet.close();
+  }
   if (metadata === 'unavailable') {
     // The token was refused already; a fresh one may still be accepted.
     if (!isRequired) return;
