@@ -17,7 +17,7 @@ import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';
 
 interface BucketRequest {
-  readonly method: 'GET' | 'HEAD' | 'PUT';
+  readonly method: 'GET' | 'PUT';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -27,7 +27,6 @@ interface BucketRequest {
 
 export interface BucketAnswer {
   readonly status: number;
-  readonly headers: { get(name: string): string | null };
   /** Error code of a failure, if the store states one. */
   readonly code: string;
   /** Body of a success; undefined if it is longer than `maxBytes`. */
@@ -49,13 +48,13 @@ export type BucketFetch = (
     readonly redirect: 'manual';
     readonly body?: Uint8Array<ArrayBuffer>;
   },
-) => Promise<Pick<BucketAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>;
+) => Promise<{ readonly status: number; readonly body: AsyncIterable<Uint8Array> | null }>;
 
 export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/** Milliseconds of the first wait. The next is twice as long; each is shortened at random, to spread workers. */
+/** Of the first wait; the next is twice as long, and each is shortened at random. */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */
@@ -69,7 +68,6 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
   return bucketRequestBy(config, fetch, waitMs);
 }
 
-/** @throws what `fetch` throws with a code of ours, from each request */
 export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
   // Keys derived from the secret, one for each day.
   const cache = new Map<string, ArrayBuffer>();
@@ -110,7 +108,7 @@ async function once(
     const isTaken = answer.status >= 200 && answer.status < 300;
     const read = await readUpTo(answer.body, isTaken ? maxBytes : MOST_ERROR_BYTES);
     const code = isTaken || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
-    return { status: answer.status, headers: answer.headers, code, body: isTaken ? read : undefined };
+    return { status: answer.status, code, body: isTaken ? read : undefined };
   } catch (error) {
     // Egress rules forbid the request; it was not sent.
     if (error instanceof CountersignError) throw error;

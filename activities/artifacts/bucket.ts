@@ -2,10 +2,9 @@
  * This `ArtifactStore` keeps one object per content in a bucket of an S3-compatible store: `<prefix>/ab/cd/<sha256>`.
  * When an object may go is the bucket's lifecycle rule (docs/operations/artifacts.md).
  *
- * 1. Writers of the same content do not disturb each other: the second one finds it there, or writes the same.
- * 2. An object that was put again is as good as new. A day after it was written a put writes it anew, so that a rule
- *    which deletes by age counts from the last put. An object with wrong content is written anew too.
- * 3. Bytes are hashed when they are read, so a changed or shortened object is detected, never returned.
+ * 1. A put always writes. Writers of the same content write the same; a rule which deletes by age counts from the last
+ *    put; an object with wrong content is mended.
+ * 2. Bytes are hashed when they are read, so a changed or shortened object is detected, never returned.
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -15,10 +14,8 @@ import { egressRefusalIn } from '../egress/fetch.ts';
 import { type ArtifactStore, assertHash, corrupt } from './port.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
 
-const RENEWED_AFTER_MS = 86_400_000;
 /** A server may call its content anything; a header may not (RFC 9110 §8.3.1). */
 const MEDIA_TYPE = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/;
-const IF_ABSENT = { 'if-none-match': '*' };
 
 export function createBucketStore(config: BucketConfig, ask: AskBucket): ArtifactStore {
   return {
@@ -28,22 +25,12 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
       const digest = createHash('sha256').update(body).digest();
       const sha256 = digest.toString('hex');
       const url = artifactUrl(config, sha256);
-      const checksum = digest.toString('base64');
       const headers = {
         'content-type': MEDIA_TYPE.test(contentType) ? contentType : 'application/octet-stream',
-        'x-amz-checksum-sha256': checksum,
+        'x-amz-checksum-sha256': digest.toString('base64'),
       };
-      const first = await answerTo(ask({ method: 'PUT', url, body, headers: { ...headers, ...IF_ABSENT } }), config);
-      const isKept =
-        isGood(first) || (first.status === 412 && (await isWhole(ask, config, url, body.length, checksum)));
-      if (!isKept) {
-        // 409: two writers at once; 412: an object is there, but not as it should be; 501: the store knows no
-        // conditions.
-        const again = [409, 412, 501].includes(first.status)
-          ? await answerTo(ask({ method: 'PUT', url, body, headers }), config)
-          : first;
-        if (!isGood(again)) throw away(config, troubleIn(again));
-      }
+      const answer = await answerTo(ask({ method: 'PUT', url, body, headers }), config);
+      if (!isGood(answer)) throw away(config, troubleIn(answer));
       return { sha256, bytes: body.length, contentType };
     },
 
@@ -69,15 +56,12 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
  */
 export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise<void> {
   const body = new TextEncoder().encode('Countersign keeps its artifact store here.\n');
-  const url = markerUrl(config);
   const headers = { 'content-type': 'text/plain' };
   let trouble: ReturnType<typeof bucketTrouble>;
   try {
-    const first = await ask({ method: 'PUT', url, body, headers: { ...headers, ...IF_ABSENT } });
-    if (isGood(first) || first.status === 412) return;
-    const again = [409, 501].includes(first.status) ? await ask({ method: 'PUT', url, body, headers }) : first;
-    if (isGood(again)) return;
-    trouble = troubleIn(again);
+    const answer = await ask({ method: 'PUT', url: markerUrl(config), body, headers });
+    if (isGood(answer)) return;
+    trouble = troubleIn(answer);
   } catch (error) {
     if (!(error instanceof BucketSilent)) throw error;
     trouble = { reason: error.message };
@@ -91,32 +75,12 @@ export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise
   throw new CountersignError('SETUP_INCOMPLETE', message, { path });
 }
 
-/** True if the object is there with the right length, has these bytes as the store reports, and is not old. */
-async function isWhole(
-  ask: AskBucket,
-  config: BucketConfig,
-  url: string,
-  length: number,
-  checksum: string,
-): Promise<boolean> {
-  const asked = ask({ method: 'HEAD', url, headers: { 'x-amz-checksum-mode': 'ENABLED' } });
-  const { status, headers } = await answerTo(asked, config);
-  const writtenAt = Date.parse(headers.get('last-modified') ?? '');
-  return (
-    status === 200 &&
-    headers.get('content-length') === String(length) &&
-    headers.get('x-amz-checksum-sha256') === checksum &&
-    Date.now() - writtenAt < RENEWED_AFTER_MS
-  );
-}
-
 async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Promise<BucketAnswer> {
   try {
     return await asked;
   } catch (error) {
     if (error instanceof BucketSilent) throw away(config, { reason: error.message });
-    // An egress refusal is final for a call. Here it would end runs for one answer of DNS, which may be another one in
-    // a minute (INV-D3).
+    // An egress refusal is final for a call. Here it would end runs for one answer of DNS (INV-D3).
     const forbidden = egressRefusalIn(error)?.facts['reason'];
     if (forbidden === undefined) throw error;
     const reason = `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`;
@@ -132,7 +96,7 @@ function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrou
   return bucketTrouble(status, code);
 }
 
-/** Makes an error that may pass or be mended while runs wait, as for a directory whose volume is away. */
+/** It may pass or be mended while runs wait. */
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';

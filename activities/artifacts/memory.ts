@@ -1,7 +1,4 @@
-/**
- * This `ArtifactStore` lives in memory, for tests, and for a process that keeps nothing. Nothing in it is durable, so
- * invariant 1 of the port does not hold.
- */
+/** This `ArtifactStore` lives in memory, for tests and for a process that keeps nothing: it is not durable. */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type ArtifactStore, corrupt } from './port.ts';
@@ -11,7 +8,7 @@ export function createMemoryStore(): ArtifactStore {
   return {
     put(bytes, contentType) {
       const sha256 = createHash('sha256').update(bytes).digest('hex');
-      // The bytes are copied: the caller may go on using its buffer.
+      // The caller may go on using its buffer.
       kept.set(sha256, Uint8Array.from(bytes));
       return Promise.resolve({ sha256, bytes: bytes.length, contentType });
     },

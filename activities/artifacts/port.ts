@@ -5,6 +5,7 @@
  * 1. `put` returns only when the bytes are durable.
  * 2. `get` returns exactly the bytes that were put, or throws `ARTIFACT_MISSING` / `ARTIFACT_CORRUPT`.
  */
+import { setTimeout } from 'node:timers/promises';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 
@@ -25,27 +26,20 @@ export function corrupt(sha256: string): CountersignError {
 }
 
 /**
- * Limit of an activity's wait for a store. A tool has run, and its outcome must be reported while the workflow still
- * waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes that a slow store
- * has not taken by then are lost.
+ * Limit of an activity's wait for a store: the outcome of a call must be reported while the workflow still waits for it
+ * (`callActivities` in `workflows/run/activities.ts` leaves 90 s). Bytes that were not taken by then are lost.
  */
 export const STORING_MS = 45_000;
 
 /** @param ms limit for all puts together, from now on */
 export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
-  const end = Date.now() + ms;
+  const late = setTimeout(ms, undefined, { ref: false }).then(() => {
+    throw new Error('the store did not answer in time');
+  });
+  // Nobody may be waiting by then.
+  late.catch(() => undefined);
   return {
     get: async (ref) => await store.get(ref),
-    put: async (bytes, contentType) => {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error('the store did not answer in time')), Math.max(0, end - Date.now()));
-      });
-      try {
-        return await Promise.race([late, store.put(bytes, contentType)]);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    put: async (bytes, contentType) => await Promise.race([late, store.put(bytes, contentType)]),
   };
 }

@@ -2,24 +2,21 @@
  * Recognises the root of a directory store by a marker file, since the same path without its volume is only a bare
  * mount point.
  *
- * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back,
- *    and other workers never see them.
+ * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back.
  * 2. The marker is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount
  *    point.
- * 3. The namespaces whose workers keep artifacts here are recorded beside the marker. Code that removes artifacts must
- *    have read their histories (`client/artifacts/sweep.ts`), and cannot learn of them otherwise.
- * 4. A namespace is recorded before its worker stores anything, and no worker removes it: runs outlast workers.
+ * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
+ *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { replace } from '../kit/durable-file.ts';
 
 export const MARKER = '.countersign-store';
 
-/** A kind of store that is kept in a directory. */
 export interface RootKind {
   readonly marker: string;
   readonly what: string;
@@ -40,18 +37,14 @@ const ARTIFACTS: RootKind = {
   missing: 'ARTIFACT_MISSING',
 };
 
-/**
- * Prepares the root at the start of a worker; a second call changes nothing.
- *
- * @param mayCreate allows a new root if the path does not exist
- * @throws CountersignError `SETUP_INCOMPLETE`
- */
+/** @param mayCreate allows a new root if the path does not exist. @throws CountersignError `SETUP_INCOMPLETE` */
 export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): void {
   const found = entriesOf(root);
   if (found?.includes(kind.marker) === true) return;
-  if (found === undefined && mayCreate) create(root, kind);
-  else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
-  else throw notSetUp(root, kind);
+  const isOurs = found === undefined ? mayCreate : found.some((name) => kind.content.test(name));
+  if (!isOurs) throw notSetUp(root, kind);
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  mark(root, kind);
 }
 
 function mark(root: string, { marker, what }: RootKind): void {
@@ -67,20 +60,6 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
     if (!['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '')) throw error;
     const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; it is tried again.`;
     throw new CountersignError(missing, message, {}, { cause: error });
-  }
-}
-
-/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
-function create(root: string, kind: RootKind): void {
-  mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
-  const made = mkdtempSync(`${root}.`);
-  try {
-    mark(made, kind);
-    renameSync(made, root);
-  } catch (error) {
-    rmSync(made, { recursive: true, force: true });
-    // Another worker was first: a folder that is not empty is not replaced.
-    if (entriesOf(root)?.includes(kind.marker) !== true) throw error;
   }
 }
 

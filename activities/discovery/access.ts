@@ -37,7 +37,6 @@ export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
   readonly elicitation?: ServerConfig['elicitation'];
-  /** Set if the provider of a model calls the server. */
   readonly hosted?: HostedBy;
 }
 
@@ -80,9 +79,7 @@ export function accessTo(
   return { headers, protocol, hosted: hostedBy(config, name, hosted) };
 }
 
-/**
- * Returns the credentials that the catalog names. The configuration defines them and says to which servers they may go.
- */
+/** Returns the credentials that the catalog names; the configuration defines them. */
 export function credentialsOf(
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   tenant: string,
@@ -98,7 +95,7 @@ export interface Principal {
   readonly grant?: Grant | undefined;
 }
 
-/** Builds the request for a token with which a run lists tools. A call adds its tool, its scopes and its proof. */
+/** The request for a token with which a run lists tools. A call adds its tool, its scopes and its proof. */
 export function tokenRequest(
   { run, server, grant }: Principal,
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
@@ -116,10 +113,7 @@ export function tokenRequest(
   };
 }
 
-/**
- * Says for whom a session may be kept: for one Temporal run, and the authority with which it comes.
- * @param runId by Temporal's word
- */
+/** A session may be kept for one Temporal run, by Temporal's word, and the authority with which it comes. */
 export function sessionOwner(request: TokenRequest, runId: string | undefined): Pick<ServerConnection, 'keptFor'> {
   if (runId === undefined) return {};
   const { run, server, serverUrl, initiator, grant, consented, credentials } = request;
@@ -149,19 +143,17 @@ export function connectionOf(
 // people may be able to supply one that was missing.
 //
 // 1. A later question about the call gets a token of this grant and these scopes, and of no other (INV-S2).
-// 2. A server may later echo what it saw in the call, so the tokens are kept to be scrubbed from its words. The secrets
-//    with which they were obtained are not kept: the server never saw them.
+// 2. A server may echo what it saw in the call, so the tokens are kept to be scrubbed from its words.
 // 3. Missing authority is looked for only in endings that prove that nothing has run.
-// 4. A scope is asked for only if the operator lists it in `scopes.consentable` and the token did not have it. Consent
-//    that changes nothing is not asked for (INV-S2).
-// 5. A renewed token is requested like the call's own, but without the proof of the call, which is in one token only
-//    (INV-S2). All tokens are secret, and each ends with the call (INV-S1).
+// 4. A scope is asked for only if `scopes.consentable` lists it and the token did not have it (INV-S2).
+// 5. A renewed token is requested without the proof of the call, which is in one token only (INV-S2), and ends with the
+//    call (INV-S1).
 
 export interface CallAuthority {
-  /** Hash of the grant. */
+  /** Its hash. */
   readonly grant?: string;
   readonly consented?: readonly string[];
-  /** The tokens that the server has seen. Secret (INV-S1). */
+  /** Tokens that the server has seen. Secret (INV-S1). */
   readonly shown: readonly string[];
 }
 
@@ -198,15 +190,14 @@ const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
   'TOKEN_REFUSED',
 ]);
 const MOST_SCOPES = 10;
-/** A scope as in RFC 6749 §3.3, with a bound on its length. */
+/** RFC 6749 §3.3, of bounded length. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/;
 
 type Configured = Pick<Config, 'servers' | 'credentials'>;
 
-/** The failure of a call or of a listing, in the form that a call's ending has. */
 type Turned = { readonly code: string } & Pick<Extract<CallEnding, { kind: 'refused' }>, 'message' | 'requiredScope'>;
 
-/** Returns the result; if nothing has run, it also says what people can do. */
+/** Adds what people can do, if nothing has run. */
 export function wanting(
   result: DispatchResult,
   need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
@@ -216,10 +207,7 @@ export function wanting(
   return authorization === undefined ? result : { ...result, authorization };
 }
 
-/**
- * Puts the question of consent to the people whose consent would count.
- * @param leaving undefined if the call may not leave as it is
- */
+/** @param leaving people whose consent would count; undefined if the call may not leave as it is */
 export function askedNow(
   need: AuthorizationNeed | undefined,
   leaving: AuthorizationNeed['asked'] | undefined,
@@ -238,10 +226,7 @@ export function needOfToken(
   return { reason: code, message, wants: 'grant' };
 }
 
-/**
- * Says what is needed when the tools could not be listed again, for want of a token or because the server refused it.
- * Consent to scopes is for calls and does not help here.
- */
+/** What is needed if tools could not be listed again. Consent to scopes is for calls and does not help here. */
 export function needOfListing(
   config: Configured,
   request: TokenRequest,
@@ -272,7 +257,7 @@ export function needOfEnding(config: Configured, request: TokenRequest, ending: 
   return missing.length > 0 && mayBeGiven ? { reason: code, message, wants: 'consent', scopes: missing } : undefined;
 }
 
-/** `brought` means a server that the run itself names; it gets the token that the run gives. */
+/** `brought`: the run itself names the server, and gives the token. */
 function credentialsFor(
   { servers, credentials }: Configured,
   request: TokenRequest,
@@ -287,16 +272,13 @@ function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
   return credentials === 'brought' || (credentials !== undefined && takeGrant(credentials));
 }
 
-// Another token for a connection on which people are asked: the call's own token may expire while they think.
+// Another token for a connection on which people are asked: the call's own may expire while they think.
 
 export interface Renewing extends TokenRenewal {
   release(): void;
 }
 
-/**
- * Returns nothing if there is no token.
- * @param onMinted called before anyone else sees the new token
- */
+/** @param onMinted called before anyone else sees the new token */
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
@@ -334,9 +316,8 @@ export function renewalOf(
 //
 // `activities/gate/dispatch-check.ts` says what follows from a change.
 // 1. A known list is believed for `recheckSeconds`, and only if it agrees with what was pinned and shown.
-// 2. One list at a time is asked for a server, a principal and credentials; a known modern server gets one request.
-// 3. The check fails closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Every
-//    failure has a code.
+// 2. One list at a time is asked for a server, a principal and credentials.
+// 3. The check fails closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called.
 
 /** For servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;
@@ -353,7 +334,7 @@ export interface LiveToolsParts {
 
 export interface CurrentTool {
   readonly tool: OfferedTool;
-  /** Secrets of the list that was just made. This activity holds them, and they must not leave it (INV-S1). */
+  /** Secrets of the list that was just made; they must not leave the activity (INV-S1). */
   readonly secrets: readonly string[];
   /** The tokens among them. */
   readonly shown?: readonly string[];
@@ -364,12 +345,10 @@ export interface LiveTools {
   learn(principal: Principal, listing: ToolListing, catalog: CatalogSnapshot | undefined): void;
   /**
    * Returns the tool as its server lists it.
-   *
-   * @param tool the tool as this worker knows it
+   * @param tool as this worker knows it
    * @param shown hash of the definition that was judged or approved
-   * @param server server to list it through, if it must be a certain one; default: the one known here
-   * @throws CountersignError `TOOL_UNKNOWN` if the tool is no longer listed; `TOOL_UNAVAILABLE` if the list cannot be
-   * had; or with the codes of `ToolServer.list` and `TokenBroker.mint`
+   * @param server to list it through; default: the one known here
+   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `ToolServer.list` and `TokenBroker.mint`
    */
   current(
     principal: Principal,
@@ -383,7 +362,7 @@ export interface LiveTools {
 
 interface Known {
   readonly at: number;
-  /** Tool name → definition hash. */
+  /** By tool name. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
@@ -396,27 +375,19 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
   };
 
-  const list = async (
-    { run, server: binding, grant }: Principal,
-    catalog: CatalogSnapshot | undefined,
-    signal: AbortSignal,
-    through: Pick<ToolServer, 'list'>,
-  ): Promise<Listed> => {
-    const access = accessTo(config, binding, catalog);
-    const request = tokenRequest({ run, server: binding, grant }, catalog, signal);
-    return await listAuthorized({ broker, server: through, request, access, signal, options: { known: true } });
-  };
-
   const ask = (
     key: string,
     principal: Principal,
     catalog: CatalogSnapshot | undefined,
-    signal: AbortSignal,
+    callSignal: AbortSignal,
     through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     // The time is taken before the question: a change while it is answered counts as not seen.
     const at = now();
-    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
+    const signal = AbortSignal.any([callSignal, AbortSignal.timeout(RECHECK_MS)]);
+    const access = accessTo(config, principal.server, catalog);
+    const request = tokenRequest(principal, catalog, signal);
+    const question = listAuthorized({ broker, server: through, request, access, signal, options: { known: true } })
       .then((listed) => {
         keep(key, at, listed.listing);
         return listed;
@@ -451,12 +422,8 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
 }
 
 function notSent(server: string, error: unknown): unknown {
-  const coded = codedFailureIn(error);
-  if (coded !== undefined && coded.code !== 'DISCOVERY_FAILED') return error;
-  const { message, facts } = coded ?? {
-    message: `What server "${server}" lists could not be compared: a fault of this worker (${faultName(error)})`,
-    facts: {},
-  };
+  const { code, message, facts } = codedFailureIn(error) ?? faultIn(server, error);
+  if (code !== 'DISCOVERY_FAILED') return error;
   return new CountersignError('TOOL_UNAVAILABLE', `${message.replace(/\.$/, '')}. The call was not sent.`, facts);
 }
 
@@ -482,8 +449,8 @@ function keyOf({ run, server, grant }: Principal, catalog: CatalogSnapshot | und
   const { name, url, hosted } = server;
   const { tenant, id } = run.initiator;
   const { credentials } = credentialsOf(catalog, tenant);
-  // The key holds all: two initiators may name their grant alike, tokens may name them without any grant, and a catalog
-  // may name other credentials from one call to the next.
+  // Two initiators may name their grant alike, tokens may name them without any grant, and a catalog may name other
+  // credentials from one call to the next.
   return hashOf({ name, url, tenant, initiator: id, ...defined({ grant, hosted, credentials }) });
 }
 
@@ -503,9 +470,8 @@ export interface AuthorizedList {
 
 interface Listed {
   readonly listing: ToolListing;
-  /** The one used for the list; it has ended. */
   readonly token: MintedToken;
-  /** All secrets that the server was asked with, and the tokens among them. */
+  /** All secrets that the server was asked with. */
   readonly secrets: readonly string[];
   readonly shown: readonly string[];
 }
@@ -543,10 +509,7 @@ function isUnauthorized(error: unknown): error is CountersignError {
   return error instanceof CountersignError && error.code === 'TOOL_UNAUTHORIZED';
 }
 
-/**
- * Adds to the server's refusal why there is no other token. A failure to get a token that may pass replaces the
- * refusal.
- */
+/** Adds to the refusal why there is no other token; a failure to get one that may pass replaces it. */
 function withReason(refusal: unknown, none: unknown): unknown {
   if (!isUnauthorized(refusal) || !(none instanceof CountersignError) || none.traits.retryable) return none;
   return new CountersignError(refusal.code, `${refusal.message} ${none.message}`, refusal.facts);

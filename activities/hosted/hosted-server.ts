@@ -6,16 +6,15 @@
  * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
  *    the provider's own request for approval, or continues the stored answer that has the request.
  * 2. The ending is the `mcp_call` item. Without it, with one of another call, or with more than one, the outcome is
- *    unknown. An answer is read to its end, because what the provider does unasked may come last.
+ *    unknown. An answer is read to its end: what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
- * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
- * 5. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
+ * 4. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
  *    worker lives.
- * 6. The provider executes what its stored answer says, and the workflow names that answer. So the answer is read
- *    first: unless it asks for this call, under this id alone, nothing is approved (INV-G1). Reading executes nothing,
- *    and its failures prove that nothing was sent.
- * 7. A stored answer with several requests is continued once for each, as branches of a tree: one request is approved,
- *    and the others are refused, in that branch. The other branches do not know of it (INV-G3).
+ * 5. The provider executes what its stored answer says, and the workflow names that answer. So it is read first: unless
+ *    it asks for this call, under this id alone, nothing is approved (INV-G1). A failure to read proves that nothing was
+ *    sent.
+ * 6. A stored answer with several requests is continued once for each: one is approved, and the others are refused, in
+ *    that branch alone (INV-G3).
  *
  * One file, because a request and what its answer proves are read together.
  */
@@ -36,24 +35,22 @@ import {
   argumentsIn,
   createResponsesApi,
   createStoredAnswers,
-  fieldsOf,
   isAnswerId,
   mcpList,
   mcpTool,
-  objectsOf,
   type ResponsesApi,
   type ResponsesAsk,
   ResponsesRefusal,
   type StoredAnswers,
-  textOf,
   toldCalls,
 } from '../models/responses-api.ts';
 import type { ProviderConfig } from '../models/provider.ts';
 import { isWholly } from '../../domain/text/written-json.ts';
+import { fieldsOf, objectsOf, textOf } from '../kit/json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 
-/** The least that the API takes. */
+/** The least that the API takes: what the model writes is dropped. */
 const LEAST_TOKENS = 16;
 const LIST_MS = 40_000;
 const READ_MS = 20_000;
@@ -61,15 +58,12 @@ const READ_MS = 20_000;
 const BOUND =
   'its credentials require tokens that are bound to a key (senderConstrained), which a provider cannot show';
 
-/** A model through which servers are called. */
 export interface HostingModel {
   readonly ask: ResponsesApi;
   readonly stored: StoredAnswers;
-  /** Scrubbed from what the provider says. */
   readonly apiKey?: string | undefined;
 }
 
-/** @param name of the model in the configuration, for errors */
 export function createHostingModel(name: string, config: ProviderConfig, egress: Egress): HostingModel {
   const ask = createResponsesApi(name, config, egress);
   return { ask, stored: createStoredAnswers(name, config, egress), apiKey: config.apiKey };
@@ -80,7 +74,6 @@ export interface HostedServerParts {
   readonly models: (name: string) => HostingModel | undefined;
 }
 
-/** Makes a server that gives each connection to the one that can serve it. */
 export function createChoosingServer(local: ToolServer, hosted: ToolServer): ToolServer {
   const of = ({ hosted: by }: ServerConnection): ToolServer => (by === undefined ? local : hosted);
   return {
@@ -100,7 +93,6 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
       const scrub = scrubberOf(connection, hosting);
       const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       if (connection.binding !== undefined) throw failed(connection, BOUND);
-      const isTheList = (item: JsonObject): boolean => isOf(item, 'mcp_list_tools', connection.name);
       try {
         const onEvent = (event: JsonObject): void => {
           if (toldCalls(event).length === 0) return;
@@ -109,7 +101,7 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
         };
         const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
         if (response === undefined) throw failed(connection, 'the provider broke off its answer');
-        return await listed(items.find(isTheList), connection, scrub);
+        return await listed(items, connection, scrub);
       } catch (error) {
         throw notListed(error, connection, scrub);
       }
@@ -135,7 +127,7 @@ async function called(
   const pulse = startPulse(call);
   const deadline = AbortSignal.timeout(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
-  const seen = watchCalls(connection.name, (item) => isThisCall(item, call, request));
+  const seen = new SeenCalls(connection.name, (item) => isThisCall(item, call, request));
   try {
     const approving = await approvalOf(hosting, { connection, call, request, names, signal });
     if ('ending' in approving) return approving.ending;
@@ -144,18 +136,18 @@ async function called(
     await hosting.ask({ body: approving.body, signal, ...seen.watch });
   } catch (error) {
     // An item that is done stays done, whatever became of the stream.
-    if (seen.made() === undefined) {
-      const answered = seen.answered();
+    if (seen.made === undefined) {
+      const { answered } = seen;
       return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
     }
   } finally {
     pulse.stop();
-    if (seen.hasOthers() || seen.isAnother()) breached.add(hosting.name);
+    if (seen.hasOthers || seen.isAnother) breached.add(hosting.name);
   }
   pulse.say({ phase: 'answered' });
-  const made = seen.made();
+  const { made } = seen;
   if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
-  if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
+  if (seen.hasOthers) return unknown(names, 'the provider made other calls beside the one that was approved');
   return await meaningOf(made, { call, request, names, scrub, artifacts });
 }
 
@@ -177,8 +169,6 @@ function hostingOf(
 function scrubberOf(connection: ServerConnection, { apiKey }: HostingModel): Scrubber {
   return scrubberFor(connection, apiKey === undefined ? [] : [apiKey]);
 }
-
-// Requests.
 
 function listingBody(connection: ServerConnection): JsonObject {
   const body = bodyOf(connection, {}, [{ role: 'user', content: 'Say which tools you have.' }]);
@@ -252,70 +242,63 @@ function bodyOf(connection: ServerConnection, more: JsonObject, input: readonly 
   return { max_output_tokens: LEAST_TOKENS, tools: [tool], input };
 }
 
-/** A definition as an `mcp_list_tools` item has it. */
 export function listedTool({ name, description, inputSchema, annotations }: ToolDefinition): JsonObject {
   return { name, input_schema: inputSchema, ...defined({ description, annotations }) };
 }
 
-// Answers.
-
-interface SeenCalls {
-  readonly watch: Required<Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'>>;
-  readonly answered: () => boolean;
-  /** The first call of the server that is done. */
-  readonly made: () => JsonObject | undefined;
-  readonly hasOthers: () => boolean;
-  /** True if a call that is done is not the one that was approved, though it may be the only one. */
-  readonly isAnother: () => boolean;
-}
-
 /** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
-function watchCalls(server: string, isApproved: (item: JsonObject) => boolean): SeenCalls {
-  let made: JsonObject | undefined;
-  let answered = false;
-  let isAnother = false;
-  let done = 0;
-  const ids = new Set<string>();
-  return {
-    watch: {
-      onAnswer: () => {
-        answered = true;
-      },
-      onEvent: (event) => {
-        for (const { id } of toldCalls(event)) ids.add(textOf(id));
-        ids.delete('');
-      },
-      onItem: (item) => {
-        if (item['type'] === 'mcp_call') {
-          done += 1;
-          isAnother ||= item['server_label'] !== server || !isApproved(item);
-        }
-        if (isOf(item, 'mcp_call', server)) made ??= item;
-      },
+class SeenCalls {
+  answered = false;
+  /** The first call that is done. */
+  made: JsonObject | undefined;
+  /** A call that is done is not the one that was approved. */
+  isAnother = false;
+  readonly #server: string;
+  readonly #isApproved: (item: JsonObject) => boolean;
+  readonly #ids = new Set<string>();
+  #done = 0;
+
+  constructor(server: string, isApproved: (item: JsonObject) => boolean) {
+    this.#server = server;
+    this.#isApproved = isApproved;
+  }
+
+  get hasOthers(): boolean {
+    return this.#done > 1 || this.#ids.size > 1;
+  }
+
+  readonly watch: Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'> = {
+    onAnswer: () => {
+      this.answered = true;
     },
-    answered: () => answered,
-    made: () => made,
-    hasOthers: () => done > 1 || ids.size > 1,
-    isAnother: () => isAnother,
+    onEvent: (event) => {
+      for (const { id } of toldCalls(event)) this.#ids.add(textOf(id));
+      this.#ids.delete('');
+    },
+    onItem: (item) => {
+      if (item['type'] !== 'mcp_call') return;
+      this.#done += 1;
+      const isOurs = item['server_label'] === this.#server;
+      if (isOurs) this.made ??= item;
+      this.isAnother ||= !isOurs || !this.#isApproved(item);
+    },
   };
 }
 
-function isOf(item: JsonObject, type: string, server: string): boolean {
-  return item['type'] === type && item['server_label'] === server;
-}
-
 async function listed(
-  item: JsonObject | undefined,
+  items: readonly JsonObject[],
   connection: ServerConnection,
   scrub: Scrubber,
 ): Promise<ToolListing> {
+  const item = items.find(({ type, server_label: server }) => type === 'mcp_list_tools' && server === connection.name);
   if (item === undefined) throw failed(connection, 'the provider gave no list');
-  const { error, tools } = item;
+  const { error } = item;
   if (error !== undefined && error !== null) throw failed(connection, quoted(scrub, wordsOf(error)));
-  if (!isList(tools)) throw failed(connection, 'the answer has no list of tools');
+  if (!Array.isArray(item['tools'])) throw failed(connection, 'the answer has no list of tools');
+  const tools = objectsOf(item['tools']);
   const read = new ListedTools(scrub, false);
   for (const tool of tools.slice(0, MAX_TOOLS + 1)) {
-    const { name, description, input_schema: inputSchema, annotations } = fieldsOf(tool);
+    const { name, description, input_schema: inputSchema, annotations } = tool;
     // The API writes null where a server says nothing.
     await read.add(
       defined({ name, description: description ?? undefined, inputSchema, annotations: annotations ?? undefined }),
@@ -323,11 +306,6 @@ async function listed(
   }
   if (tools.length > MAX_TOOLS || read.bytes > MAX_BYTES) throw failed(connection, 'it lists more than one server may');
   return await read.listing();
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 function failed({ name, hosted }: ServerConnection, reason: string): CountersignError {
@@ -357,10 +335,7 @@ function wordsOf(value: JsonValue): string {
   return textOf(message) || textOf(code) || 'no reason given';
 }
 
-/**
- * Statuses that are decided before anything is done. 401 and 403 are about the key of the model: another token for the
- * server would not help.
- */
+/** Statuses that are decided before anything is done. 401 and 403 are about the key of the model. */
 const REFUSING = new Set([400, 401, 402, 403, 404, 405, 413, 415, 422, 429]);
 
 function endingOf(
@@ -368,43 +343,49 @@ function endingOf(
   names: Names,
   { answered, cancelled, late }: { answered: boolean; cancelled: boolean; late: boolean },
 ): CallEnding {
-  const forbidden = answered ? undefined : egressRefusalIn(error);
-  if (forbidden !== undefined) return { kind: 'refused', code: forbidden.code, message: forbidden.message };
+  const forbidden = answered ? undefined : forbiddenBy(error);
+  if (forbidden !== undefined) return forbidden;
   // Once the provider answers, no error of the network proves that nothing was sent.
   if (!answered && neverConnected(error)) return notSent(names, networkReasonOf(error) ?? 'no connection');
   if (cancelled) return unknown(names, 'the call was cancelled after it was sent');
   if (late) return unknown(names, 'no answer came before the deadline');
   if (!(error instanceof ResponsesRefusal))
     return unknown(names, networkReasonOf(error) ?? 'the connection ended without an answer');
-  const { status, body, headers } = error;
-  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
-  if (status === undefined || !REFUSING.has(status)) return unknown(names, reason);
-  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
-  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(error.body)}`);
+  return refusedBy(error, names, reason) ?? unknown(names, reason);
 }
 
-function codeOf(status: number, body: JsonObject): 'TOOL_RATE_LIMITED' | 'STORED_ANSWER_GONE' | 'MODEL_REJECTED' {
-  if (status === 429) return 'TOOL_RATE_LIMITED';
-  return fieldsOf(body['error'])['code'] === 'previous_response_not_found' ? 'STORED_ANSWER_GONE' : 'MODEL_REJECTED';
-}
-
-/** Whatever became of reading: nothing was approved. What may pass is tried again. */
-function unreadable(error: unknown, model: string, names: Names): CallEnding {
+function forbiddenBy(error: unknown): CallEnding | undefined {
   const refusal = egressRefusalIn(error);
-  if (refusal !== undefined) return { kind: 'refused', code: refusal.code, message: refusal.message };
+  return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
+}
+
+/** Returns undefined if the status does not prove that nothing was done. */
+function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {
+  if (status === undefined || !REFUSING.has(status)) return undefined;
+  const isGone = fieldsOf(body['error'])['code'] === 'previous_response_not_found';
+  const code = status === 429 ? 'TOOL_RATE_LIMITED' : isGone ? 'STORED_ANSWER_GONE' : 'MODEL_REJECTED';
+  return refused(names, {
+    code,
+    reason,
+    ...defined({ retryAfterMs: retryAfterOf({ headers: new Headers(headers) }) }),
+  });
+}
+
+/** Nothing was approved. */
+function unreadable(error: unknown, model: string, names: Names): CallEnding {
+  const forbidden = forbiddenBy(error);
+  if (forbidden !== undefined) return forbidden;
   if (!(error instanceof ResponsesRefusal))
     return notSent(names, networkReasonOf(error) ?? 'the answer in which it asks could not be read');
-  const { status, body, headers } = error;
-  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(error.body)}`);
   const reason = `the stored answer that asks for it could not be read, ${told}`;
-  if (status === 404)
+  if (error.status === 404)
     return refused(names, {
       code: 'STORED_ANSWER_GONE',
       reason: `${reason}. It is gone. The operator can set models.${model}.storesAnswers: false, so that calls need none`,
     });
-  if (status === undefined || !REFUSING.has(status)) return notSent(names, reason);
-  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
-  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+  return refusedBy(error, names, reason) ?? notSent(names, reason);
 }
 
 function otherwise({ server, tool }: Names, reason: string): CallEnding {
@@ -457,7 +438,7 @@ function isThisCall(item: JsonObject, call: ToolCall, request: string): boolean 
   return (typeof approved !== 'string' || approved === request) && isOfTool(item, call);
 }
 
-/** True if the item has the tool and the arguments of the call, for whoever reads them. */
+/** True if any reader finds the tool and the arguments of the call. */
 function isOfTool(item: JsonObject, { definition, arguments: args }: ToolCall): boolean {
   if (item['name'] !== definition.name) return false;
   const given = argumentsIn(item);

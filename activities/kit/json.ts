@@ -1,10 +1,34 @@
-/** Turns values into plain JSON values, and bounds those of servers. */
-import type { JsonValue } from '../../contracts/schemas/json.ts';
+/** Reads and makes plain JSON values, and bounds those of servers. */
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 
 /** Returns a copy without the parts that JSON cannot hold, such as undefined fields. */
 export function jsonOf(value: unknown): JsonValue {
   // Sound: JSON.parse returns a JSON value.
   return JSON.parse(JSON.stringify(value)) as JsonValue;
+}
+
+/** Undefined for what is no JSON. */
+export function parsedJson(text: string): JsonValue | undefined {
+  try {
+    // Sound: JSON.parse returns a JSON value.
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads a value as an object; anything else has no fields. */
+export function fieldsOf(value: JsonValue | undefined): JsonObject {
+  // Sound: the checks exclude every JSON value but an object.
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
+}
+
+export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
+  return Array.isArray(value) ? value.map((item: JsonValue) => fieldsOf(item)) : [];
+}
+
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /**

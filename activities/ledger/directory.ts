@@ -6,11 +6,9 @@
  *     <root>/3f/nightly-42~3f0c…/000000000057-9b1e02c4d5a67f88.jsonl    entries from 57 on, after the one of this hash
  *
  * 1. A file name holds the number of the first entry and the hash before it. It is given by `link`, which fails if the
- *    name exists. If two workers add the same stretch, one is second, without a lock and also after a crash.
- * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`); only then is the record
- *    acknowledged.
- * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So
- *    adding to a long run costs no more than adding to a short one.
+ *    name exists: if two workers add the same stretch, one is second, without a lock.
+ * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
+ * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows.
  * 4. A last line without its end counts as absent: after a crash of a file system that lost bytes, the repeated record
  *    is written again; beside a file of which no line is left, under its name with `-again`. Any other damaged line is
  *    refused.
@@ -23,6 +21,7 @@ import { GENESIS } from '../../domain/run/journal.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { syncFolders, writeNew } from '../kit/durable-file.ts';
+import { parsedJson } from '../kit/json.ts';
 import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 export const LEDGER_ROOT: RootKind = {
@@ -33,7 +32,6 @@ export const LEDGER_ROOT: RootKind = {
   missing: 'LEDGER_UNAVAILABLE',
 };
 
-/** Each lost race means that another worker has added something. */
 const MOST_RACES = 20;
 
 export function createLedgerDirectory(root: string): LedgerSink {
@@ -57,7 +55,7 @@ export function folderOf(root: string, { workflowId, firstRunId }: LedgerRecord[
   return join(root, firstRunId.slice(0, 2).toLowerCase(), `${shown}~${firstRunId}`);
 }
 
-/** Returns false if another worker was first: the folder is to be read again. */
+/** Returns false if another worker was first. */
 async function added(root: string, record: LedgerRecord): Promise<boolean> {
   const folder = folderOf(root, record.head);
   const known = await readRecorded(folder, record);
@@ -137,13 +135,7 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 function entryOf(line: string): { readonly prev: string; readonly hash: string } | 'damaged' | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return 'damaged';
-  }
-  const parsed = LedgerLine.safeParse(value);
+  const parsed = LedgerLine.safeParse(parsedJson(line));
   if (!parsed.success) return 'damaged';
   if (!('entry' in parsed.data)) return undefined;
   const { hash, ...body } = parsed.data.entry;

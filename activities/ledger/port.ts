@@ -46,11 +46,10 @@ export function unavailable(
 
 /**
  * Signs the head of a ledger's chain, as a compact JWS, with a worker's own key, which those who write to Temporal do
- * not have. The same head gives the same text: Ed25519 is deterministic, and the text holds no time.
+ * not have. The same head gives the same text.
  */
 export type SignHead = (head: LedgerHead) => Promise<string>;
 
-/** @param baseDirectory of the configuration file; the key file is relative to it */
 export async function createHeadSigner(
   { kid, privateKeyFile: file }: LedgerKey,
   baseDirectory: string,
@@ -72,10 +71,7 @@ export type LedgerStream = Pick<LedgerHead, 'namespace' | 'workflowId' | 'firstR
 /** Delivers a stretch of a ledger; when it returns, every sink has all of it. */
 export type DeliverLedger = (stream: LedgerStream, entries: readonly LedgerEntry[]) => Promise<void>;
 
-/**
- * Delivers in records of a bounded size, each with its signed head. The cuts depend on a stretch's first entries only: a
- * longer stretch that is sent again begins with the same records.
- */
+/** Records have a bounded size; a longer stretch that is sent again begins with the same records. */
 export function createDelivery(sign: SignHead, sinks: readonly LedgerSink[]): DeliverLedger {
   return async (stream, entries) => {
     for (const part of partsOf(entries)) {

@@ -4,8 +4,7 @@
  *
  * 1. A 2xx answer acknowledges, and 409 is the receiver's report of a conflict; Temporal retries after every other
  *    answer.
- * 2. One attempt is bounded in time, and no redirect is followed. Only the status of the answer is used, and nothing of
- *    it is quoted. The address is not quoted either: it may hold what only the receiver should know.
+ * 2. `activities/egress/webhook.ts` bounds an attempt. Nothing of an answer is quoted, nor the address.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { LedgerWebhook } from '../../contracts/schemas/config.ts';

@@ -1,12 +1,10 @@
 /**
  * Asks models of providers through the AI SDK: one request, one answer, no loop, no execution of tools, no retry.
  *
- * 1. Answers are streamed: an answer that takes minutes would otherwise leave a silent connection, which proxies cut.
- *    Only a complete answer is returned.
+ * 1. Answers are streamed, since proxies cut a silent connection. Only a complete answer is returned.
  * 2. Neither the key nor the request appears in a result or an error (INV-S1).
  * 3. Opaque provider data goes back with the part it came with (reasoning items, signatures).
- * 4. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is
- *    refused here, since providers answer it with an error nobody can act on.
+ * 4. Every call of an assistant message has exactly one result in the next message; else the transcript is refused.
  */
 import {
   type AssistantModelMessage,
@@ -98,8 +96,7 @@ async function ask(
     if (part.type === 'abort') break;
   }
   request.signal.throwIfAborted();
-  // The promise is read only here: the SDK makes its promises when they are read, and one that nobody awaits would
-  // reject into the process.
+  // Read only here: a promise of the SDK that nobody awaits would reject into the process.
   const [step] = await result.steps;
   if (step === undefined || !isComplete(step)) {
     throw unavailable(subject, 'broke off its answer');
@@ -107,7 +104,7 @@ async function ask(
   return answerOf(step, written, request);
 }
 
-/** Makes tools without `execute`: the SDK can only propose them. */
+/** Without `execute` the SDK can only propose a tool. */
 function toolSetOf(tools: readonly ModelTool[], strict: boolean | undefined): ToolSet {
   const set: ToolSet = {};
   for (const { name, description, inputSchema } of tools) {
@@ -126,7 +123,6 @@ function scrubbed(error: CountersignError, scrub: Scrub): CountersignError {
   return new CountersignError(error.code, scrub(error.message), scrub(error.facts));
 }
 
-/** The fields of a step that are read. */
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
 type Content = Step['content'][number];
 
@@ -134,9 +130,8 @@ type Content = Step['content'][number];
 const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error', 'insufficient_system_resource']);
 
 /**
- * False for a stream that broke off or reported an error; neither is an answer. The provider packages end a broken
- * stream as `other` without the provider's own word, and a reported error as `error`. Any word of a server that they
- * do not know is `other`, too: most of them mean that it has stopped where it should.
+ * False for a stream that broke off or reported an error. The provider packages end a broken stream as `other` without
+ * the provider's own word. A word that they do not know is `other`, too: most mean that it has stopped where it should.
  */
 function isComplete({ finishReason, rawFinishReason }: Step): boolean {
   if (finishReason !== 'other') return finishReason !== 'error';
@@ -146,7 +141,7 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 /** @param written arguments as the model wrote them, by the provider's id of the call */
 function answerOf(step: Step, written: ReadonlyMap<string, string>, request: ModelRequest): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
-  // A refusal may come after calls were streamed; calls that were taken back are not proposed.
+  // Calls that a refusal took back are not proposed.
   const last = step.content.at(-1);
   const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
   const parts = step.content
@@ -172,7 +167,6 @@ function finishOf(reason: FinishReason): ModelAnswer['finish'] {
   return reason === 'length' ? 'length' : 'stop';
 }
 
-/** Drops sources, files and the SDK's own notes on calls: they are no parts of the conversation. */
 function partOf(content: Content, written: ReadonlyMap<string, string>): ModelPart[] {
   switch (content.type) {
     case 'text':
@@ -205,7 +199,6 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
   return metadata === undefined || nestsTooDeeply(metadata) ? {} : { provider: jsonOf(metadata) as JsonObject };
 }
 
-/** Why a call is malformed whose arguments may have ended with the answer. */
 export const CUT_OFF_WORDS = 'the call was cut off';
 
 /**
@@ -219,7 +212,7 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
     const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
     return malformed(`are ${kind}, not a JSON object`);
   }
-  // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
+  // A recursive walk would overflow the stack, and look like a broken connection.
   if (nestsTooDeeply(input)) return malformed(`nest deeper than ${MAX_NESTING} levels`);
   // People would be asked about another number than the model meant, and the tool be called with it.
   if (holdsEndlessNumber(input)) return malformed(`hold ${ENDLESS_NUMBER}`);
@@ -228,13 +221,9 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
   return { arguments: jsonOf(input) as JsonObject };
 }
 
-/** About as many as English text has. */
 const BYTES_OF_A_TOKEN = 4;
 
-/**
- * Returns what a step has used. A provider may count nothing, or nonsense: then its tokens are estimated by size, since
- * a run would otherwise have no limit of tokens and spend.
- */
+/** Tokens that a provider does not count are estimated by size: a run would otherwise have no limit of them. */
 export function usageOf(
   { inputTokens, outputTokens }: { readonly inputTokens?: unknown; readonly outputTokens?: unknown },
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
@@ -263,25 +252,31 @@ export interface Prompt {
 type Options = NonNullable<AssistantModelMessage['providerOptions']>;
 type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
 
-/**
- * @param output JSON Schema of the final answer; described in words, since not every provider can combine it with tools
- */
+/** @param output JSON Schema of the final answer, put in words: not every provider can combine it with tools */
 export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
-  const opening = transcript.findIndex(({ role }) => role !== 'system');
-  const head = opening === -1 ? transcript : transcript.slice(0, opening);
-  const instructions = head.flatMap((message) =>
-    message.role === 'system' && message.text !== '' ? [message.text] : [],
-  );
-  if (output !== undefined) instructions.push(instructionFor(output));
-  const system = instructions.map((content): SystemModelMessage => ({ role: 'system', content }));
+  const { system, said } = openingOf(transcript, output);
   const ids = new EchoedIds();
-  const messages = transcript.slice(head.length).flatMap((message) => modelMessage(message, ids));
+  const messages = said.flatMap((message) => modelMessage(message, ids));
   ids.assertAnswered();
   return { system, messages };
 }
 
-export function instructionFor(output: JsonObject): string {
-  return `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`;
+/** Divides a conversation into the instructions that it begins with, and all that follows. */
+export function openingOf(
+  transcript: readonly Message[],
+  output: JsonObject | undefined,
+): { readonly system: { role: 'system'; content: string }[]; readonly said: readonly Message[] } {
+  const opening = transcript.findIndex(({ role }) => role !== 'system');
+  const head = opening === -1 ? transcript : transcript.slice(0, opening);
+  const instructions = head.flatMap((message) => (message.role === 'system' ? [message.text] : []));
+  if (output !== undefined)
+    instructions.push(
+      `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`,
+    );
+  const system = instructions
+    .filter((content) => content !== '')
+    .map((content) => ({ role: 'system' as const, content }));
+  return { system, said: transcript.slice(head.length) };
 }
 
 function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {
@@ -320,7 +315,6 @@ function assistantPart(part: AssistantPart, ids: EchoedIds): AssistantContent[nu
   };
 }
 
-/** Images and audio stay in the artifact store: the model reads a reference to them, for now. */
 function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['content'][number] {
   const { text, isError } = resultOf(result);
   return {
@@ -334,13 +328,11 @@ function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['conte
 function providerOptions(provider: JsonObject): Options {
   // Sound: `provider` is the `providerMetadata` of an earlier answer, which has this shape; the AI SDK checks it again.
   const options = jsonOf(provider) as Options;
-  // Gemini behind the OpenAI-compatible API: the provider package writes the signature under its own name and reads it
-  // under `google`.
+  // Gemini's signature: the OpenAI-compatible package writes it under its own name and reads it under `google`.
   const signature = options['compatible']?.['thoughtSignature'];
   return signature === undefined ? options : { ...options, google: { thoughtSignature: signature } };
 }
 
-/** Makes the provider's call ids unique, and pairs them with results by our ids. */
 class EchoedIds {
   readonly #used = new Set<string>();
   readonly #open = new Map<string, string>();

@@ -1,15 +1,14 @@
 /**
  * The activity `modelStep` assembles the conversation, asks the model once, and gives the model's calls our ids.
  *
- * 1. It heartbeats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the
- *    request.
+ * 1. It heartbeats while it waits; cancelling ends the request.
  * 2. Repeating it costs tokens and nothing else: it executes no tool.
- * 3. An answer costs tokens: what is refused after it came is a coded error, and final. Faults without a code are left
- *    to `coded` (`activities/kit/activity.ts`), which has the step tried again.
+ * 3. An answer costs tokens: what is refused after it came is a coded error, and final.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -23,7 +22,7 @@ import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { faultName, Heartbeat } from '../kit/activity.ts';
-import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
@@ -31,9 +30,8 @@ import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
 /**
- * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would then retry a paid
- * request for ever. The answer is limited to less than the result: it returns both as a message and as calls to judge,
- * with more beside it.
+ * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would retry a paid request for
+ * ever. The result holds the answer, and more beside it.
  */
 const MOST_ANSWER_BYTES = 1_048_576;
 export const MOST_RESULT_BYTES = 1_500_000;
@@ -42,10 +40,8 @@ export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
   readonly transcript: ReadTranscript;
-  /** Judges what the model proposed on the worker where the step ran. */
   readonly judge?: RunActivities['judge'];
   readonly cache?: TranscriptCache;
-  /** Waits between tries to read conversation and tools. */
   readonly pause?: Pause;
 }
 
@@ -59,7 +55,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       const model = models(input.model);
       if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
-        cache.resolveTranscript(input, (from, to) =>
+        cache.resolveTranscript(run.workflowId, input, (from, to) =>
           retried(
             "The run's conversation",
             () => transcript(run.workflowId, runId, from, to, base.segment),
@@ -155,8 +151,7 @@ function withOurIds(
   });
 }
 
-// The conversations that this worker knows: a step fetches only its new messages (INV-D2). What is returned is exactly
-// the conversation that `base.digest` and the tail name. A lost entry costs a query.
+// The conversations that this worker knows: a step fetches only its new messages (INV-D2). A lost entry costs a query.
 
 /** Returns messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
 export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;
@@ -167,7 +162,8 @@ export interface TranscriptPosition {
 }
 
 interface TranscriptCache {
-  resolveTranscript(position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
+  /** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
+  resolveTranscript(run: string, position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
 }
 
 export interface TranscriptCacheLimits {
@@ -179,62 +175,33 @@ export interface TranscriptCacheLimits {
 interface Conversation {
   readonly messages: readonly Message[];
   readonly bytes: number;
-  /** Length of the conversation by digest: at its end, and at the step before for a retry. */
-  readonly marks: ReadonlyMap<string, number>;
+  readonly base: TranscriptPosition['base'];
+  readonly end: TranscriptPosition['base'];
 }
 
 export function createTranscriptCache(
-  limits: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
+  { maxBytes, maxEntries }: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
 ): TranscriptCache {
-  // The least recently used comes first. A conversation, not a step, is an entry, so that nothing is counted twice.
-  const conversations = new Set<Conversation>();
-  const byDigest = new Map<string, Conversation>();
-  let bytes = 0;
-
-  const forget = (conversation: Conversation): void => {
-    if (!conversations.delete(conversation)) return;
-    bytes -= conversation.bytes;
-    for (const digest of conversation.marks.keys()) if (byDigest.get(digest) === conversation) byDigest.delete(digest);
-  };
-  const remember = (conversation: Conversation): void => {
-    if (conversation.bytes > limits.maxBytes) return;
-    conversations.add(conversation);
-    bytes += conversation.bytes;
-    for (const [digest, length] of conversation.marks) if (length > 0) byDigest.set(digest, conversation);
-    for (const oldest of conversations) {
-      if (bytes <= limits.maxBytes && conversations.size <= limits.maxEntries) return;
-      forget(oldest);
-    }
-  };
-  const find = ({ length, digest }: TranscriptPosition['base']): Conversation | undefined => {
-    const found = byDigest.get(digest);
-    return found?.marks.get(digest) === length ? found : undefined;
-  };
-
+  const kept = new LRUCache<string, Conversation>({ max: maxEntries, maxSize: maxBytes });
   return {
-    resolveTranscript: async ({ base, tail }, fetchRange) => {
+    resolveTranscript: async (run, { base, tail }, fetchRange) => {
       const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
-      const same = find(end);
-      if (same !== undefined) {
-        forget(same);
-        remember(same);
-        return same.messages.slice(0, end.length);
-      }
-      const known = find(base);
-      const prefix = known === undefined ? await fetchPrefix(base, fetchRange) : known.messages.slice(0, base.length);
-      // A known conversation that is longer than `base` belongs to another run with the same beginning, and stays.
-      const isExtended = known?.messages.length === base.length;
-      if (isExtended) forget(known);
-      // Another step may have fetched the same conversation meanwhile.
-      const twin = find(end);
-      if (twin !== undefined) forget(twin);
+      const known = kept.get(run);
+      if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
+      const isExtended = known !== undefined && isSame(known.end, base);
+      // A step that is taken again may have more to say than before.
+      const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
+      const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
       const messages = [...prefix, ...tail];
-      const size = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
-      const marks = new Map([base, end].map(({ digest, length }) => [digest, length]));
-      remember({ messages, bytes: size, marks });
+      const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
+      kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
       return messages.slice();
     },
   };
+}
+
+function isSame(one: TranscriptPosition['base'], other: TranscriptPosition['base']): boolean {
+  return one.length === other.length && one.digest === other.digest;
 }
 
 async function fetchPrefix(
@@ -260,13 +227,11 @@ function sizeOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
 }
 
-// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12). The check is bounded in time,
-// parsing included: schema and patterns come from the starter, and the text from a model. An answer that could not be
-// checked is refused: a caller would rely on it.
+// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12), bounded in time: schema and text
+// are foreign. An answer that could not be checked is refused: a caller would rely on it.
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 
-/** Limits of the errors that go to the model for its repair turn, and into history. */
 const MOST_ERRORS = 10;
 
 const MOST_CHARACTERS = 300;
@@ -279,9 +244,7 @@ export function checkOutput(texts: readonly string[], schema: JsonObject): Outpu
     return within(CHECK_MS, () => {
       const parsed = parseAnswer(texts);
       if (parsed === undefined) return invalid('The answer is not one JSON value.');
-      // Code that walks values by recursion, in the workflow too, would overflow the stack.
       if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
-      // Whoever started the run would get another value than was checked.
       if (holdsEndlessNumber(parsed.value)) return invalid(`The answer holds ${ENDLESS_NUMBER}.`);
       if (roundsNumber(parsed.text)) return invalid(`The answer holds ${ROUNDED_NUMBER}.`);
       const errors = violations(parsed.value, schema);
@@ -301,19 +264,10 @@ function parseAnswer(texts: readonly string[]): { readonly value: JsonValue; rea
   const whole = texts.join('');
   const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
   for (const text of [whole, texts.at(-1), fenced]) {
-    const value = text === undefined ? undefined : parseJson(text);
+    const value = text === undefined ? undefined : parsedJson(text);
     if (text !== undefined && value !== undefined) return { value, text };
   }
   return undefined;
-}
-
-function parseJson(text: string): JsonValue | undefined {
-  try {
-    // Sound: what JSON.parse returns is a JSON value.
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }
 
 function violations(value: JsonValue, schema: JsonObject): string[] {
@@ -335,9 +289,7 @@ function bounded(errors: readonly string[]): string[] {
   return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
 }
 
-// What a model is told of a tool.
-
-/** A toolset stays in memory while it is in use, and is offered anew with every step. */
+/** A toolset is offered anew with every step. */
 const made = new WeakMap<OfferedTool, ModelTool>();
 
 export function modelTool(pinned: OfferedTool): ModelTool {

@@ -68,7 +68,6 @@ export interface Model {
   step(request: ModelRequest): Promise<ModelAnswer>;
 }
 
-/** URL of each provider, unless a `baseUrl` is configured. */
 export const PROVIDER_URLS = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',

@@ -14,12 +14,13 @@ import type { streamText } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { objectsOf, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import { streamed } from './streamed.ts';
 
-/** Limit for a whole answer of any kind. Tokens are limited, so a stream that never ends is no answer. */
+/** Of a whole answer. */
 const MOST_BYTES = 67_108_864;
 
 export type ProviderConfig = Exclude<ModelConfig, { provider: 'scripted' }>;
@@ -40,19 +41,16 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   if (apiKey === '' && baseUrl === undefined) {
     throw missing(`models.${name}.apiKey`, `${config.provider} is not asked without one`);
   }
-  const fetchOf = (url: string, rewrite?: (body: string) => string) =>
-    createProviderFetch({
-      ...egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true }),
-      hasKey: apiKey !== '',
-      ...defined({ rewrite }),
-    });
+  const fetchOf = (url: string, rewrite = (body: string) => body) => {
+    const { fetch } = egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true });
+    return createProviderFetch(fetch, apiKey !== '', rewrite);
+  };
   switch (config.provider) {
     case 'openai': {
       const baseURL = baseUrl ?? PROVIDER_URLS.openai;
       const openai = createOpenAI({ apiKey, baseURL, fetch: fetchOf(baseURL, toPublishedShape) });
-      // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The
-      // Responses API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for
-      // that.
+      // Nothing is stored at the provider, so reasoning travels encrypted. The API makes tools strict unless told
+      // otherwise, and the schemas of MCP servers are not written for that.
       return { model: openai.responses(model), providerOptions: { openai: { store: false } }, strict: false };
     }
     case 'anthropic': {
@@ -79,22 +77,19 @@ function missing(path: string, why: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `${path} is missing: ${why}.`, { path });
 }
 
-interface ProviderFetchOptions {
-  readonly fetch: GuardedFetch;
-  /** Without a key no header for one is sent: the server in front of the model may add its own. */
-  readonly hasKey: boolean;
-  /** Changes the JSON of a request as the last step before it is sent. */
-  readonly rewrite?: (body: string) => string;
-}
-
 const KEY_HEADERS = new Set(['authorization', 'x-api-key']);
 
-function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): typeof globalThis.fetch {
+/** @param hasKey without one no header for it is sent: the server in front of the model may add its own */
+function createProviderFetch(
+  fetch: GuardedFetch,
+  hasKey: boolean,
+  rewrite: (body: string) => string,
+): typeof globalThis.fetch {
   const send = async (url: string, init: RequestInit = {}): Promise<Response> => {
     const headers = Object.entries(init.headers ?? {}).filter(
       ([name]) => hasKey || !KEY_HEADERS.has(name.toLowerCase()),
     );
-    const body = rewrite !== undefined && typeof init.body === 'string' ? rewrite(init.body) : init.body;
+    const body = typeof init.body === 'string' ? rewrite(init.body) : init.body;
     return streamed(await fetch(url, { ...init, headers, ...defined({ body }) }));
   };
   // Sound: the provider packages call it with a URL string and a plain init.
@@ -110,22 +105,10 @@ function toPublishedShape(body: string): string {
 
 function publishedItem(item: JsonObject): JsonObject {
   const { role, id, content, ...rest } = item;
-  if (role !== 'assistant' || !isList(content)) return item;
-  if (id === undefined) return { type: 'message', role, content: content.map(textOf).join(''), ...rest };
-  const parts = content.map((part) => ({ annotations: [], logprobs: [], ...fieldsOf(part) }));
-  return { type: 'message', id, role, status: 'completed', content: parts, ...rest };
-}
-
-function textOf(part: JsonValue): string {
-  const { text } = fieldsOf(part);
-  return typeof text === 'string' ? text : '';
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
-  return Array.isArray(value);
-}
-
-function fieldsOf(value: JsonValue): JsonObject {
-  return value !== null && typeof value === 'object' && !isList(value) ? value : {};
+  if (role !== 'assistant' || !Array.isArray(content)) return item;
+  const parts = objectsOf(content);
+  const text = parts.map((part) => textOf(part['text'])).join('');
+  if (id === undefined) return { type: 'message', role, content: text, ...rest };
+  const published = parts.map((part) => ({ annotations: [], logprobs: [], ...part }));
+  return { type: 'message', id, role, status: 'completed', content: published, ...rest };
 }

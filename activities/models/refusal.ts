@@ -2,9 +2,8 @@
  * Maps a failure of a provider, or of the way to it, to a final code or to one that Temporal retries, and keeps the
  * provider's key out of what leaves the worker.
  *
- * 1. The message names the status and the provider's own words for the kind of error. Its sentence is left out, since
- *    that may quote the prompt or the key. The caught error is not kept as a cause: it holds the whole request
- *    (INV-S1).
+ * 1. The message names the status and the provider's own words for the kind of error. Its sentence may quote the prompt
+ *    or the key, and the caught error holds the whole request: neither is kept (INV-S1).
  * 2. The key is scrubbed from answers and errors (INV-S1): servers and proxies echo what they are sent.
  */
 import { types } from 'node:util';
@@ -18,15 +17,14 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import { egressRefusalIn } from '../egress/fetch.ts';
-import { ownValue } from '../kit/json.ts';
-import { causesOf, isFinalStatus } from '../kit/network.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
+import { ownValue, parsedJson } from '../kit/json.ts';
+import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
 
-/** The model that was asked, for the message. */
 export interface Subject {
-  /** Name in the configuration. */
   readonly name: string;
   readonly provider: string;
 }
@@ -63,7 +61,6 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   server_error: 500,
 };
 
-/** By status, or by the provider's word. */
 const ADVICE: Readonly<Record<string | number, string>> = {
   401: 'Check its apiKey.',
   403: 'Check what its apiKey may use.',
@@ -80,8 +77,8 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
   }
-  // The stack or the longest string overflowed: the same answer would fail the same way, and each one is paid for.
-  if (nameOf(error) === 'RangeError') {
+  // It overflowed the stack or a limit: the same answer would fail the same way, and each one is paid for.
+  if (nameOf(error) === 'RangeError' || error instanceof ResponseTooLarge) {
     const message = `${who} gave an answer that cannot be read: it nests too deeply or is too large.`;
     return new CountersignError('MODEL_OUTPUT_INVALID', message);
   }
@@ -94,10 +91,10 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     const advice = ADVICE[known ?? 0] ?? 'The same request would be rejected again.';
     return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
   }
-  const after = retryAfterMs(headers, Date.now());
+  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
   return new CountersignError('MODEL_UNAVAILABLE', `${who} is unavailable: ${what}. It is asked again.`, {
     ...facts,
-    ...defined({ retryAfterMs: after }),
+    ...defined({ retryAfterMs }),
   });
 }
 
@@ -114,7 +111,6 @@ function notStreamed({ body }: NotStreamed, subject: Subject): CountersignError 
   return new CountersignError('MODEL_OUTPUT_INVALID', message);
 }
 
-/** Some servers state their errors in words alone. */
 function isStated(error: unknown): boolean {
   return (typeof error === 'object' && error !== null) || (typeof error === 'string' && error !== '');
 }
@@ -122,7 +118,6 @@ function isStated(error: unknown): boolean {
 interface Report {
   readonly status: number | undefined;
   readonly retryable: boolean;
-  /** The provider's identifiers of the kind of error. */
   readonly words: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -142,28 +137,17 @@ function reportOf(error: unknown): Report {
   return { status: statedStatus(error), retryable: true, words: providerWords(error), headers: {} };
 }
 
-/** Longest body that is read for an error. */
 const MOST_BODY_CHARACTERS = 10_000;
 
-/**
- * Returns an error that came as the first event of a stream. Anthropic's package gives it a status of its own, 500 or
- * 529, whatever the provider said, and its text as the body.
- */
+/** Anthropic's package gives an error that is the first event of a stream the status 500 or 529, and its text as body. */
 function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
   if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
   if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
-  try {
-    const event: unknown = JSON.parse(responseBody);
-    return typeof fieldsOf(event)['type'] === 'string' ? event : undefined;
-  } catch {
-    return undefined;
-  }
+  const event = fieldsOf(parsedJson(responseBody));
+  return typeof event['type'] === 'string' ? event : undefined;
 }
 
-/**
- * Returns the HTTP status for which an error within a stream stands; undefined if it does not say. OpenAI's package
- * works it out; other servers (vLLM, OpenRouter) state it as their code.
- */
+/** The status for which an error within a stream stands: worked out by OpenAI's package, or stated as a code (vLLM). */
 function statedStatus(error: unknown): number | undefined {
   const { statusCode } = fieldsOf(error);
   if (typeof statusCode === 'number') return statusCode;
@@ -179,12 +163,11 @@ function providerWords(data: unknown): string[] {
 }
 
 /** OpenAI: `{error: {type, code, param}}`; Anthropic: `{error: {type}}`; in a stream the inner object alone. */
-function innerError(data: unknown): Readonly<Record<string, unknown>> {
+function innerError(data: unknown): Fields {
   const outer = fieldsOf(data);
   return typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
 }
 
-/** Finds `ECONNRESET` and the like in the chain of causes. */
 function networkWords(error: unknown): string[] {
   const word = causesOf(error)
     .map(({ code }) => wordOf(code))
@@ -207,31 +190,8 @@ function nameOf(error: unknown): string | undefined {
   return types.isNativeError(error) ? error.name : undefined;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  // Sound: every field is read as unknown.
-  return value !== null && typeof value === 'object' ? (value as Readonly<Record<string, unknown>>) : {};
-}
-
-// The provider's wish for the next try is `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).
-
-/** A longer wish of a server is not obeyed: Temporal's own backoff asks again within the hour. */
-const LONGEST_MS = 3_600_000;
-
-export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
-  const inMs = positive(headers['retry-after-ms']);
-  const given = headers['retry-after'];
-  const inSeconds = positive(given);
-  const wait = inMs ?? (inSeconds === undefined ? untilDate(given, nowMs) : inSeconds * 1_000);
-  return wait === undefined ? undefined : Math.min(Math.ceil(wait), LONGEST_MS);
-}
-
-function positive(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
-}
-
-function untilDate(text: string | undefined, nowMs: number): number | undefined {
-  const at = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
 }
 
 /** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`); scrubbing them garbles answers. */

@@ -5,25 +5,23 @@
  * 1. Answers are streamed. An item counts as soon as it is done, whatever becomes of the rest of the stream.
  * 2. Nothing is stored at the provider (`store: false`), unless the body of a request says so.
  */
+import { jsonSchema, parseJsonEventStream } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { fieldsOf, objectsOf, parsedJson, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
-/** Limit for a whole answer. */
 const MOST_BYTES = 67_108_864;
-/** UTF-16 units of one event. The last one repeats all items. */
-const MOST_EVENT_CHARACTERS = 33_554_432;
-/** Limit for the body of a refusal, of which a few words are read. */
+/** Of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
 export interface ResponsesAsk {
   readonly body: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: () => void;
-  /** Called with each item that is done. */
   readonly onItem?: (item: JsonObject) => void;
   /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
   readonly onAnswer?: () => void;
@@ -32,13 +30,11 @@ export interface ResponsesAsk {
 }
 
 export interface ResponsesAnswer {
-  /** Finished items, in the order of the answer. */
   readonly items: readonly JsonObject[];
   /** The closing `response`; absent if the stream broke off. */
   readonly response?: JsonObject;
 }
 
-/** The provider refused the request, or reported an error in its stream. */
 export class ResponsesRefusal extends Error {
   override readonly name = 'ResponsesRefusal';
   /** Absent for an error within a stream. */
@@ -59,29 +55,32 @@ export type ResponsesApi = (ask: ResponsesAsk) => Promise<ResponsesAnswer>;
 /** Reads an answer that the provider keeps. It asks the model nothing. */
 export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObject>;
 
-/**
- * @param name of the model in the configuration, for errors
- * @returns what throws `ResponsesRefusal`, `NotStreamed`, `EGRESS_FORBIDDEN`, or an error of the network
- */
+/** @returns what throws `ResponsesRefusal`, `NotStreamed`, `EGRESS_FORBIDDEN`, or an error of the network */
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
   const { fetch, url, headers } = placeOf(name, config, egress);
   const { model } = config;
   return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
-    const response = await fetch(url, {
+    const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
       body: JSON.stringify({ model, stream: true, store: false, ...body }),
       signal,
-    });
+    };
+    const response = await fetch(url, request, { onBytes: () => onProgress?.() });
     onAnswer?.();
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];
-    const stream = await streamed(response).catch((error: unknown) => {
+    const { body: stream } = await streamed(response).catch((error: unknown) => {
       // Its news is told before it is refused: a call that was made, for instance.
       if (error instanceof NotStreamed) onEvent?.({ response: error.body ?? {} });
       throw error;
     });
-    for await (const event of eventsOf(stream, onProgress)) {
+    if (stream === null) return { items };
+    const events = parseJsonEventStream<JsonObject>({ stream, schema: jsonSchema({}) });
+    for await (const read of events) {
+      // A broken event counts as a broken stream.
+      if (!read.success) throw read.error;
+      const event = fieldsOf(read.value);
       onEvent?.(event);
       const { type } = event;
       if (type === 'error') throw new ResponsesRefusal(undefined, {}, event);
@@ -102,7 +101,6 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
   };
 }
 
-/** @throws as `createResponsesApi` */
 export function createStoredAnswers(name: string, config: ProviderConfig, egress: Egress): StoredAnswers {
   const { fetch, url, headers } = placeOf(name, config, egress);
   return async (id, signal) => {
@@ -135,81 +133,18 @@ function placeOf(name: string, config: ProviderConfig, egress: Egress): Provider
 
 async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   const text = await response.text().catch(() => '');
-  let body: JsonObject = {};
-  try {
-    body = fieldsOf(JSON.parse(text.slice(0, MOST_ERROR_CHARACTERS)) as JsonValue);
-  } catch {
-    // A proxy's page says nothing that is read.
-  }
+  // A proxy's page says nothing that is read.
+  const body = fieldsOf(parsedJson(text.slice(0, MOST_ERROR_CHARACTERS)));
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
-/** A boundary has at most four characters: so much of what was searched may belong to one. */
-const OVERLAP = 3;
-
-/**
- * Reads events of `text/event-stream` whose data is a JSON object (WHATWG HTML, "Server-sent events"). What has come is
- * searched once, however long an event stays unfinished.
- */
-async function* eventsOf({ body }: Response, onProgress?: () => void): AsyncGenerator<JsonObject> {
-  if (body === null) return;
-  const decoder = new TextDecoder();
-  /** The unfinished event, and its last characters. */
-  let parts: string[] = [];
-  let tail = '';
-  let characters = 0;
-  // Leaving the loop cancels the body, which ends the connection.
-  for await (const chunk of body) {
-    onProgress?.();
-    const blocks = `${tail}${decoder.decode(chunk as Uint8Array, { stream: true })}`.split(/\r?\n\r?\n/);
-    const rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const event = eventIn([...parts, block].join(''));
-      parts = [];
-      characters = 0;
-      if (event !== undefined) yield event;
-    }
-    tail = rest.slice(-OVERLAP);
-    const searched = rest.slice(0, rest.length - tail.length);
-    if (searched !== '') parts.push(searched);
-    characters += searched.length;
-    if (characters > MOST_EVENT_CHARACTERS) throw new RangeError('An event of the answer is too large.');
-  }
-}
-
-function eventIn(block: string): JsonObject | undefined {
-  const data = block
-    .split(/\r?\n/)
-    .flatMap((line) => (line.startsWith('data:') ? [line.slice('data:'.length).trimStart()] : []))
-    .join('\n');
-  // Sound: JSON.parse returns a JSON value. A broken event throws, and counts as a broken stream.
-  return data === '' || data === '[DONE]' ? undefined : fieldsOf(JSON.parse(data) as JsonValue);
-}
-
-/** Reads a value as an object; anything else has no fields. */
-export function fieldsOf(value: JsonValue | undefined): JsonObject {
-  // Sound: the checks exclude every JSON value but an object.
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
-}
-
-export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
-  return Array.isArray(value) ? value.map((item: JsonValue) => fieldsOf(item)) : [];
-}
-
-export function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-// Items of hosted tools, as requests state them.
-
-/** The server as the provider calls it. */
 export interface McpPlace {
   readonly server: string;
   readonly url: string;
   readonly connectorId?: string | undefined;
 }
 
-/** States a server. The provider asks before every call, whatever policy says: policy is applied here. */
+/** The provider asks before every call: policy is applied here. */
 export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject = {}): JsonObject {
   return {
     type: 'mcp',
@@ -220,10 +155,7 @@ export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject
   };
 }
 
-/**
- * Returns the calls of hosted tools of which an event tells: one that has begun, one that is done, or those among the
- * items of the end. Some events name the id alone.
- */
+/** The hosted calls of which an event tells: begun, done, or among the items of the end. Some events name the id alone. */
 export function toldCalls(event: JsonObject): readonly JsonObject[] {
   const items = [fieldsOf(event['item']), ...objectsOf(fieldsOf(event['response'])['output'])];
   const told = items.filter(({ type }) => type === 'mcp_call');
@@ -231,10 +163,7 @@ export function toldCalls(event: JsonObject): readonly JsonObject[] {
   return [{ type: 'mcp_call', id: textOf(event['item_id']) }];
 }
 
-/**
- * True for what may be the id of a stored answer. It is text of the provider that becomes part of an address, so it has
- * no dot. Relays write more into it than the provider did.
- */
+/** The id is text of the provider that becomes part of an address, so it has no dot. Relays write more into it. */
 export function isAnswerId(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_=+/:~-]{0,499}$/.test(text);
 }
@@ -242,13 +171,7 @@ export function isAnswerId(text: string): boolean {
 /** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON. */
 export function argumentsIn(item: JsonObject): JsonValue | undefined {
   const text = textOf(item['arguments']);
-  if (text.trim() === '') return {};
-  try {
-    // Sound: JSON.parse returns a JSON value.
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
+  return text.trim() === '' ? {} : parsedJson(text);
 }
 
 /** A list that is in the conversation is not fetched again, and so stays the pinned one. */

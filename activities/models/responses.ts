@@ -2,16 +2,15 @@
  * Asks OpenAI's Responses API for a model step with hosted tools: tools of MCP servers that the provider calls itself
  * (docs/adr/0080). The AI SDK serves all other steps: it drops requests for approval when nothing is stored.
  *
- * 1. A step has nothing to execute, so repeating it costs tokens and nothing else: it never carries `approve: true`. A
- *    call that was made is told as `mcp_call`; any other as request and refusal.
+ * 1. A step executes nothing: it never carries `approve: true`. A call that was made is told as `mcp_call`; any other as
+ *    request and refusal.
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
- *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
- *    So it is asked nothing more with hosted tools, as long as this worker lives: a stretch that had done something
- *    before returns that, and its run would ask the same once more.
+ *    call, and says what was called. To ask again might call again, so the provider is asked nothing more with hosted
+ *    tools, as long as this worker lives.
  * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
  * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
- *    same, because a step may be repeated, and what continues an answer for a call is cut and dropped.
+ *    same: a step may be repeated.
  */
 import { APICallError } from 'ai';
 import { defined } from '../../contracts/defined.ts';
@@ -22,29 +21,26 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { holdsEndlessNumber, nestsTooDeeply } from '../kit/json.ts';
-import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
+import { fieldsOf, holdsEndlessNumber, nestsTooDeeply, objectsOf, textOf } from '../kit/json.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, openingOf, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
 import {
   argumentsIn,
   createResponsesApi,
-  fieldsOf,
   isAnswerId,
   mcpList,
   mcpTool,
-  objectsOf,
   type ResponsesAnswer,
   type ResponsesApi,
   ResponsesRefusal,
-  textOf,
   toldCalls,
 } from './responses-api.ts';
 
 const MOST_ID_CHARACTERS = 200;
 
-/** Name under which this adapter keeps provider data of a part. */
+/** The name of this adapter's provider data. */
 const KEPT = 'responses';
 
 export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
@@ -96,7 +92,6 @@ async function ask(
   return answerOf(items, response, request, isStored ? textOf(response['id']) : undefined);
 }
 
-/** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
 function asApiError({ status, headers, body, message }: ResponsesRefusal): unknown {
   if (status === undefined) return body;
   return new APICallError({
@@ -126,8 +121,6 @@ function breached({ name, provider }: Subject): CountersignError {
   return new CountersignError('HOSTED_UNSUPPORTED', message);
 }
 
-// Tools.
-
 function statedTools(tools: readonly ModelTool[]): JsonObject[] {
   const local = tools.flatMap(({ hosted, name, description, inputSchema }) =>
     hosted === undefined
@@ -155,17 +148,12 @@ function byServer(tools: readonly ModelTool[]): Map<string, [Hosted, ...Hosted[]
   return servers;
 }
 
-// The conversation, as items.
-
 export function inputOf(
   transcript: readonly Message[],
   tools: readonly ModelTool[],
   output?: JsonObject,
 ): JsonObject[] {
-  const opening = transcript.findIndex(({ role }) => role !== 'system');
-  const head = opening === -1 ? transcript : transcript.slice(0, opening);
-  const system = head.flatMap((message) => (message.role === 'system' && message.text !== '' ? [message.text] : []));
-  if (output !== undefined) system.push(instructionFor(output));
+  const { system, said } = openingOf(transcript, output);
   const lists = [...byServer(tools)].map(([server, offered]) =>
     mcpList(
       server,
@@ -177,12 +165,7 @@ export function inputOf(
     ),
   );
   const names = new Map(tools.map((tool) => [tool.name, tool]));
-  const said = transcript.slice(head.length);
-  return [
-    ...system.map((content) => ({ role: 'system', content })),
-    ...lists,
-    ...said.flatMap((message, index) => itemsOf(message, said[index + 1], names)),
-  ];
+  return [...system, ...lists, ...said.flatMap((message, index) => itemsOf(message, said[index + 1], names))];
 }
 
 function itemsOf(message: Message, next: Message | undefined, names: ReadonlyMap<string, ModelTool>): JsonObject[] {
@@ -262,9 +245,6 @@ function wireId(prefix: string, { callId }: { readonly callId: string }): string
   return `${prefix}_${callId.replaceAll('.', '_')}`;
 }
 
-// The answer.
-
-/** @param storedId the id under which the provider keeps the answer; undefined if it does not */
 function answerOf(
   items: readonly JsonObject[],
   response: JsonObject,
@@ -296,7 +276,7 @@ function refusesInWords(item: JsonObject): boolean {
   return item['type'] === 'message' && objectsOf(item['content']).some(({ type }) => type === 'refusal');
 }
 
-/** States of a function call that ended with the answer, before the call was complete. */
+/** States of a function call that was not complete when the answer ended. */
 const CUT_OFF: readonly JsonValue[] = ['incomplete', 'in_progress'];
 
 function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart[] {

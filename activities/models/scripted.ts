@@ -70,13 +70,8 @@ function answer(action: Action, turn: number, messages: readonly Message[], tool
 function filledIn(value: JsonValue, turn: number): JsonValue {
   if (typeof value === 'string') return withTurn(value, turn);
   if (value === null || typeof value !== 'object') return value;
-  if (isList(value)) return value.map((item) => filledIn(item, turn));
+  if (Array.isArray(value)) return value.map((item: JsonValue) => filledIn(item, turn));
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filledIn(item, turn)]));
-}
-
-/** `Array.isArray` alone does not narrow a readonly array. */
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }
 
 function withTurn(text: string, turn: number): string {

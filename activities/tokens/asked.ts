@@ -7,13 +7,12 @@
  */
 import { decodeJwt } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
+import { z } from 'zod';
 import { readAuthorization } from '../../contracts/access-token.ts';
-import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { ScopeTemplates, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import { constraintOf } from '../../domain/policy/sender-constraint.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { TOKEN_TYPES, type TokenTypeName } from './exchange.ts';
@@ -32,7 +31,6 @@ export function askedFor(
   { resource, scopes }: { readonly resource?: string | undefined; readonly scopes: ScopeTemplates },
   { server, serverUrl, tool, consented = [] }: TokenRequest,
 ): Asked {
-  // The configuration may allow less than when people consented.
   const beyond = consented.find((scope) => !scopes.consentable.includes(scope));
   if (beyond !== undefined || (tool === undefined && consented.length > 0)) {
     const message = `No token for ${server}: people may not consent to a scope of this call (scopes.consentable of its credentials).`;
@@ -44,7 +42,6 @@ export function askedFor(
   };
 }
 
-/** Returns the configured scopes, without those that people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   if (tool === READ_RESOURCE) return scopes.resources ?? [];
   return tool === undefined ? scopes.discovery : (ownValue(scopes.tools, tool) ?? scopes.default);
@@ -62,9 +59,8 @@ interface GrantedContext {
   readonly secrets: readonly string[];
   readonly refused: string | undefined;
   readonly senderConstrained: SenderConstrained;
-  /** Key for which the token was requested, if for one. */
+  /** Key for which the token was requested. */
   readonly key?: ProofKey | undefined;
-  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
@@ -110,7 +106,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
 
 const MOST_NAMED = 5;
 
-/** Names some scopes. The first ones stand for all: an answer holds thousands, and each takes a search for secrets. */
+/** The first ones stand for all: an answer may hold thousands, and each takes a search for secrets. */
 function namesOf(scopes: readonly string[], secrets: readonly string[]): string {
   const named = scopes.slice(0, MOST_NAMED).flatMap((scope) => Object.values(recordable('scope', scope, secrets)));
   return named.join(' ');
@@ -174,46 +170,46 @@ function hrefOf(text: string): string {
   return URL.canParse(text) ? new URL(text).href : text;
 }
 
-/** Claims of a JWT access token (RFC 9068 §2.2) that have the right type. */
-export interface UnverifiedClaims {
-  readonly issuer?: string;
-  readonly jti?: string;
-  /** Thumbprint of a key (RFC 9449 §6.1). */
-  readonly boundTo?: string;
-  readonly audience?: readonly string[];
-  readonly scopes?: readonly string[];
-  /** Milliseconds since the epoch. */
-  readonly expiresAtMs?: number;
-}
+const text = z.string().optional().catch(undefined);
+/** A text with one or several values, or a list, of which only texts count. */
+const texts = (valuesIn: (value: string) => readonly string[]) =>
+  z
+    .union([z.string().transform(valuesIn), z.array(z.unknown()).transform(stringsIn)])
+    .optional()
+    .catch(undefined);
 
-export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
-  let claims: Readonly<Record<string, unknown>>;
+/** Claims of a JWT access token (RFC 9068 §2.2); one of another type counts as absent. */
+const Claims = z.object({
+  iss: text,
+  jti: text,
+  aud: texts((one) => [one]),
+  scope: texts(scopesIn),
+  // Issuers older than RFC 9068 write `scp`.
+  scp: texts(scopesIn),
+  exp: z.number().optional().catch(undefined),
+  // RFC 9449 §6.1.
+  cnf: z.object({ jkt: text }).optional().catch(undefined),
+});
+
+export type UnverifiedClaims = NonNullable<ReturnType<typeof unverifiedClaims>>;
+
+export function unverifiedClaims(token: string) {
   try {
-    claims = decodeJwt(token);
+    const { iss, jti, aud, scope, scp, exp, cnf } = Claims.parse(decodeJwt(token));
+    const expiresAtMs = exp === undefined ? undefined : exp * 1_000;
+    return { issuer: iss, jti, audience: aud, scopes: scope ?? scp, expiresAtMs, boundTo: cnf?.jkt };
   } catch {
     return undefined;
   }
-  const { iss, jti, aud, exp, cnf } = claims;
-  // Issuers older than RFC 9068 write `scp`, as text or as a list.
-  const scope = claims['scope'] ?? claims['scp'];
-  const scopes = typeof scope === 'string' ? scopesIn(scope) : stringsIn(scope);
-  const audience = typeof aud === 'string' ? [aud] : stringsIn(aud);
-  return {
-    ...(typeof iss === 'string' ? { issuer: iss } : {}),
-    ...(typeof jti === 'string' ? { jti } : {}),
-    ...(isFields(cnf) && typeof cnf['jkt'] === 'string' ? { boundTo: cnf['jkt'] } : {}),
-    ...defined({ audience, scopes }),
-    ...(typeof exp === 'number' ? { expiresAtMs: exp * 1_000 } : {}),
-  };
 }
 
-/** RFC 6749 §3.3: scope tokens separated by spaces. */
+/** RFC 6749 §3.3. */
 export function scopesIn(scope: string): string[] {
   return scope.split(' ').filter((one) => one !== '');
 }
 
-function stringsIn(list: unknown): string[] | undefined {
-  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : undefined;
+function stringsIn(list: readonly unknown[]): readonly string[] {
+  return list.filter((one) => typeof one === 'string');
 }
 
 export function unverifiedEvidence(strategy: string, token: string, secrets: readonly string[]): TokenEvidence {

@@ -20,24 +20,21 @@ import { issuedStrategy, tokenSigner } from './issued.ts';
 import { createAuthorizationServers, type TokenSource } from './oauth-client.ts';
 import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStrategy } from './oauth-strategies.ts';
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
-import { forResource } from './resource-metadata.ts';
+import { forResource, type ResourceCheck } from './resource-metadata.ts';
 import { grantOpener, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
 import { createServerWords } from './server-words.ts';
 import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
-  /** Absent if the configuration came from no file. */
   readonly headerSecrets?: HeaderSecrets | undefined;
   readonly keys: PrivateKeys;
   readonly vault?: Vault | undefined;
-  /** Required if a client or the issuer signs. */
   readonly signingKeys?: SigningKeys;
   readonly warn?: TokenSource['warn'];
   readonly egress: Egress;
   /** Limit for all requests that one mint sends to an authorization server. */
   readonly timeoutMs?: number;
-  /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -68,13 +65,13 @@ export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
       checkNamed(own, request.credentials, request);
       return await own.strategy.mint(request);
     }
-    // The run brought this server by URL: nothing is known about it but what the run gives.
+    // The run brought this server by URL.
     return await (request.grant === undefined ? noToken : given).mint(request);
   };
   return { mint: async (request) => await mint(request).catch((error: unknown) => refuse(error, request, warn)) };
 }
 
-/** Gives every failure of a library a code: without one the run would believe that the call was sent. */
+/** Without a code the run would believe that the call was sent. */
 function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
   if (codedFailureIn(error) !== undefined) throw error;
   warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
@@ -93,7 +90,6 @@ function checkConfigured({ url, credentials }: ServerConfig, { server, serverUrl
   }
 }
 
-/** The operator decides to which addresses named credentials may go, wherever a catalog places its server. */
 function checkNamed<Named extends Config['credentials'][string]>(
   named: Named | undefined,
   { name, tenant }: NonNullable<TokenRequest['credentials']>,
@@ -152,7 +148,6 @@ function createStrategies(
     vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
-  /** Returns the source for credentials of these issuers: its egress leads to them alone. */
   const sourceAt = (...issuers: readonly string[]): TokenSource => {
     const what = `Issuer ${issuers.join(', ')}`;
     const to = [...issuers, ...issuerEndpoints];
@@ -160,20 +155,8 @@ function createStrategies(
     const outlet = egress.outlet({ what, to, maxBytes: LARGEST_ANSWER_BYTES, unshared: true });
     return { ...common, send: outlet.fetch };
   };
-  const asking = (credentials: Exclude<Credentials, { kind: 'none' | 'given' | 'issued' }>): TokenStrategy => {
-    switch (credentials.kind) {
-      case 'client-credentials':
-        return clientCredentialsStrategy(credentials, sourceAt(credentials.issuer));
-      case 'refresh':
-        return vault === undefined ? noVault : refreshStrategy(credentials, sourceAt(credentials.issuer), vault);
-      case 'token-exchange':
-        return tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer));
-      case 'enterprise-managed': {
-        const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
-        return enterpriseManagedStrategy(credentials, openGrant, source);
-      }
-    }
-  };
+  const checked = (check: ResourceCheck, strategy: TokenStrategy): TokenStrategy =>
+    forResource(check, strategy, { egress, now, words });
   const strategyOf = (credentials: Credentials): TokenStrategy => {
     switch (credentials.kind) {
       case 'none':
@@ -185,12 +168,19 @@ function createStrategies(
         if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
         const sign = tokenSigner(issuer, signingKeys, now);
         const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode, words });
-        return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now, words });
+        return checked({ ...credentials, issuer: issuer.url }, strategy);
       }
-      default:
-        // Without a vault there is nothing to ask anybody for.
-        if (credentials.kind === 'refresh' && vault === undefined) return noVault;
-        return forResource(credentials, asking(credentials), { egress, now, words });
+      case 'client-credentials':
+        return checked(credentials, clientCredentialsStrategy(credentials, sourceAt(credentials.issuer)));
+      case 'refresh':
+        if (vault === undefined) return noVault;
+        return checked(credentials, refreshStrategy(credentials, sourceAt(credentials.issuer), vault));
+      case 'token-exchange':
+        return checked(credentials, tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer)));
+      case 'enterprise-managed': {
+        const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
+        return checked(credentials, enterpriseManagedStrategy(credentials, openGrant, source));
+      }
     }
   };
   return { given, strategyOf };

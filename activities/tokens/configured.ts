@@ -7,7 +7,6 @@ import { ownValue } from '../kit/json.ts';
 
 interface PlacedCredentials {
   readonly path: readonly string[];
-  /** The name of the server or of the credentials, for warnings. */
   readonly name: string;
   readonly credentials: Credentials;
 }
@@ -46,8 +45,7 @@ export function takeGrant(credentials: Credentials): boolean {
 }
 
 /**
- * Hashes how this configuration reaches a server: what is remembered of one way does not hold for another. Secrets and
- * values of headers are left out: a rotated secret is the same way.
+ * Hashes how this configuration reaches a server, without secrets and values of headers: a rotated one is the same way.
  * @param named the credentials that a catalog names, in place of the server's own
  */
 export function reachHash(
@@ -68,17 +66,14 @@ function withoutSecrets(value: unknown): unknown {
 }
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
-/** Words that count where they stand alone: others hold them, such as compass, opinion and accessory. */
+/** Only where they stand alone: compass and opinion hold them, too. */
 const SECRET_WORD = /(?<![a-z0-9])(?:pass|pwd|pin)(?![a-z0-9])/i;
 /** The same, of values that are long enough: `X-Access: read` and `X-Session: true` hold no secret. */
 const PERHAPS_SECRET_WORD = /(?<![a-z0-9])(?:session|access)(?![a-z0-9])/i;
-/**
- * What comes from the environment is a secret, or depends on where a worker runs: `eu`, `prod`, `true`. Such words stand
- * in ordinary text, and a header for a secret that is as short has a name that says so.
- */
+/** Shorter values from the environment are words such as `eu`, `prod` and `true`, which stand in ordinary text. */
 const SHORTEST_GIVEN = 8;
 
-/** By server: what variables of the environment put into its headers. */
+/** By server: values from the environment. */
 export type HeaderSecrets = ReadonlyMap<string, readonly string[]>;
 
 /**
@@ -96,13 +91,12 @@ export function secretHeaderValues(
   return [...new Set([...told, ...foreign])];
 }
 
-/** True if the name or the look of a header tells that its value is a secret. */
 function isTold(name: string, value: string): boolean {
   if (SECRET_NAME.test(name) || SECRET_WORD.test(name) || looksRandom(value)) return true;
   return PERHAPS_SECRET_WORD.test(name) && value.length >= SHORTEST_GIVEN;
 }
 
-/** A long value without spaces that mixes letters and digits is no prose, under whatever name. */
+/** A long value that mixes letters and digits without spaces is no prose. */
 export function looksRandom(value: string): boolean {
   return /^[\x21-\x7e]{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value) && !URL.canParse(value);
 }

@@ -4,7 +4,7 @@
  *
  * 1. The exchange is bounded in time and in bytes. No redirect is followed, since the request holds the client's
  *    secret.
- * 2. The status is remembered: it tells a refusal from a fault, whatever the body claims to be.
+ * 2. The status tells a refusal from a fault, whatever the body claims to be.
  * 3. The server's text is not repeated: error descriptions echo requests, and requests hold secrets (INV-S1).
  */
 import { randomUUID } from 'node:crypto';
@@ -21,8 +21,9 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
-import { retryAfterOf } from '../kit/network.ts';
+import { networkCodeOf, retryAfterOf } from '../kit/network.ts';
 import { tokenError } from './port.ts';
 
 /** Metadata and token answers are some kilobytes. */
@@ -35,7 +36,6 @@ interface ExchangeOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The arguments with which oauth4webapi calls `fetch`. */
 interface ExchangeRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
@@ -47,11 +47,8 @@ export interface Exchange {
   /** Status of the last answer; undefined if none came. */
   readonly status: () => number | undefined;
   readonly retryAfterMs: () => number | undefined;
-  /** Set if the exchange ended early: by its caller, or by its own time limit. */
   readonly endedBy: () => 'caller' | 'deadline' | undefined;
 }
-
-class AnswerTooLarge extends Error {}
 
 export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exchange {
   const deadline = AbortSignal.timeout(timeoutMs);
@@ -63,7 +60,7 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
       status = undefined;
       const sent = body === undefined ? {} : { body: body.toString() };
       const answer = await send(url, { method, headers, signal: ended, ...sent });
-      const bytes = await bytesOf(answer);
+      const bytes = await answer.arrayBuffer();
       status = answer.status;
       retryAfterMs = retryAfterOf(answer);
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
@@ -73,14 +70,6 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
     retryAfterMs: () => retryAfterMs,
     endedBy: () => (signal?.aborted === true ? 'caller' : deadline.aborted ? 'deadline' : undefined),
   };
-}
-
-async function bytesOf(answer: Response): Promise<ArrayBuffer> {
-  try {
-    return await answer.arrayBuffer();
-  } catch (error) {
-    throw error instanceof ResponseTooLarge ? new AnswerTooLarge() : error;
-  }
 }
 
 const PREFIX = 'urn:ietf:params:oauth:token-type:';
@@ -101,15 +90,11 @@ export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** `typ` of an ID-JAG. */
 export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
 
-/** An assertion is used at once; the clocks of two machines may differ. */
 const LIFETIME_SECONDS = 60;
 
 /**
  * Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693 §1.1).
- *
- * @param audience the issuer, and nothing else: an assertion that is good at two places can be carried from one to the
- * other.
- * @param now milliseconds since the epoch
+ * @param audience the issuer alone: an assertion that is good at two places can be carried from one to the other
  */
 export async function signAssertion(
   { kid, alg }: SigningKey,
@@ -131,7 +116,6 @@ export async function signAssertion(
 }
 
 interface Failure {
-  /** `TOKEN_UNAVAILABLE` if the same request may succeed later. */
   readonly code: 'TOKEN_REFUSED' | 'TOKEN_UNAVAILABLE';
   readonly reason: string;
 }
@@ -157,20 +141,16 @@ export function oauthFailure(error: unknown, { server, issuer, exchange }: Failu
   });
 }
 
-/** Registered errors that name a cause; others get no name in the message. */
+/** Errors of RFC 6749 §4.1.2.1 and §5.2, RFC 8707 §2 and RFC 9449 §5; others get no name in the message. */
 const REFUSALS: ReadonlySet<string> = new Set([
-  // RFC 6749 §5.2
   'invalid_request',
   'invalid_client',
   'invalid_grant',
   'unauthorized_client',
   'unsupported_grant_type',
   'invalid_scope',
-  // RFC 8707 §2
   'invalid_target',
-  // RFC 6749 §4.1.2.1, in use at token endpoints too
   'access_denied',
-  // RFC 9449 §5
   'invalid_dpop_proof',
 ]);
 const PASSING: ReadonlySet<string> = new Set([
@@ -180,7 +160,6 @@ const PASSING: ReadonlySet<string> = new Set([
   'use_dpop_nonce',
 ]);
 
-/** Faults that the library finds in metadata and endpoints. */
 const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
   [HTTP_REQUEST_FORBIDDEN]: 'has a token endpoint without TLS',
   [REQUEST_PROTOCOL_FORBIDDEN]: 'has a token endpoint without TLS',
@@ -196,12 +175,12 @@ function explain(error: unknown, exchange: Exchange): Failure {
   const code = codeIn(error) ?? '';
   const found = LIBRARY_REFUSALS[code];
   if (found !== undefined) return refused(found);
-  if (error instanceof AnswerTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
+  if (error instanceof ResponseTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
   const status = exchange.status();
   if (status === undefined) return unavailable(noAnswer(error, exchange));
   if (status >= 500 || status === 429 || status === 408) return unavailable(`answered HTTP ${status}`);
   // `error` of an OAuth error response (RFC 6749 §5.2).
-  const said = String(propertyOf(error, 'error'));
+  const said = isFields(error) ? String(error['error']) : '';
   if (PASSING.has(said)) return unavailable(`answered ${said}`);
   if (REFUSALS.has(said)) return refused(`answered ${said}`);
   if (status !== 200) return refused(`answered HTTP ${status}`);
@@ -214,16 +193,11 @@ function noAnswer(error: unknown, exchange: Exchange): string {
   const endedBy = exchange.endedBy();
   if (endedBy === 'caller') return 'had not answered when the call was ended';
   if (endedBy === 'deadline') return 'did not answer in time';
-  const code = codeIn(error) ?? codeIn(propertyOf(error, 'cause'));
+  const code = networkCodeOf(error);
   return code === undefined ? 'could not be reached' : `could not be reached (${code})`;
 }
 
 function codeIn(error: unknown): string | undefined {
-  const code = propertyOf(error, 'code');
+  const code = isFields(error) ? error['code'] : undefined;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code) ? code : undefined;
-}
-
-function propertyOf(value: unknown, name: string): unknown {
-  // Sound: any object may be read at any name; the value is unknown.
-  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -2,8 +2,7 @@
  * The strategy `issued` signs a token of our own for one call, for servers that trust this deployment as an issuer (RFC
  * 9068), and publishes the keys by which they verify it.
  *
- * 1. The token names one call with the hash of its arguments, and who countersigned it: a server that compares them
- *    knows that exactly this call was approved.
+ * 1. The token names one call with the hash of its arguments, and who countersigned it.
  * 2. The token is for one server and one tool's scopes, and lasts at most 120 s (INV-S2).
  * 3. The first key signs and all keys are published, so that a new key is known everywhere before it signs. A published
  *    key has no private part.
@@ -35,7 +34,6 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust,
       const place = { namespace: run.namespace, run: run.workflowId, trust };
       const asked = askedFor(credentials, request);
       const { resource, scope } = parametersOf(asked);
-      // Nobody but the server says whether it takes bound tokens: there is no other authorization server to ask.
       const key = await words.keyFor(credentials.senderConstrained, request);
       const { token, jti, expiresAtMs } = await sign({
         sub: initiator === undefined ? issuer.clientId : subjectOf(initiator, issuer.clientId),
@@ -52,13 +50,12 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust,
   };
 }
 
-/** How the subject of a person begins whose tenant is not `default`; an encoded name holds no other characters. */
+/** How the subject of a person begins whose tenant is not `default`. */
 export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
 
 /**
- * Returns a subject that is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant
- * `default`, and `TENANT/ID` for others. Ids that could be read as `TENANT/ID` or as the service itself also get the
- * long form.
+ * A subject is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant `default`, and
+ * `TENANT/ID` for others, and for ids that could be read as that or as the service itself.
  */
 function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: string): string {
   const isPlain = tenant === 'default' && id !== clientId && !TENANT_PREFIX.test(id);
@@ -70,13 +67,11 @@ export type UnsignedClaims = Omit<IssuedClaims, 'iss' | 'exp' | 'iat' | 'jti' | 
 interface SignedToken {
   readonly token: string;
   readonly jti: string;
-  /** Milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
 
 type SignToken = (claims: UnsignedClaims) => Promise<SignedToken>;
 
-/** @param now milliseconds since the epoch */
 export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKey, now: () => number): SignToken {
   const { url, keys, clientId, lifetimeSeconds } = issuer;
   const [signing] = keys;
@@ -93,10 +88,7 @@ export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKe
   };
 }
 
-/**
- * Returns the JWK Set (RFC 7517) of keys that were loaded before and so can be read.
- * @param baseDirectory of the configuration file
- */
+/** Returns the JWK Set (RFC 7517) of keys that were loaded before and so can be read. */
 export async function publishedKeys(
   { keys }: Issuer,
   baseDirectory: string,

@@ -32,7 +32,6 @@ import type { ServerWords } from './server-words.ts';
 export interface TokenSource {
   readonly servers: AuthorizationServers;
   readonly signingKeys: SigningKeys;
-  /** What tool servers say of bound tokens. */
   readonly words: ServerWords;
   /** Fetches from the issuers of these credentials, as far as egress rules allow. */
   readonly send: GuardedFetch;
@@ -41,7 +40,6 @@ export interface TokenSource {
   readonly allowInsecure: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Logs what went wrong without changing the outcome. */
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
 }
 
@@ -54,18 +52,14 @@ interface TokenAsk {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly exchange: Exchange;
-  /**
-   * Makes the key for which the token is requested; undefined if for none.
-   * @param algorithms of proofs that the authorization server states to take
-   */
+  /** Makes the key for which the token is requested, by the algorithms of proofs that the server states to take. */
   readonly keyFor?: (algorithms: unknown) => Promise<ProofKey | undefined>;
 }
 
 export interface TokenAnswer {
   readonly answer: TokenEndpointResponse;
-  /** The secrets with which the token is asked for. */
   readonly secrets: readonly string[];
-  /** Key for which the token was requested. Whether the token is bound to it, the answer says. */
+  /** Key for which the token was requested; the answer says whether it is bound to it. */
   readonly key?: ProofKey | undefined;
 }
 
@@ -84,21 +78,33 @@ export class ConfiguredClient {
     return this.#client.issuer;
   }
 
+  /** Reads the metadata of the issuer, for a request that must not fail for want of them. */
+  async prepare(server: string, exchange: Exchange): Promise<void> {
+    await this.#toldIfFailed(
+      server,
+      exchange,
+      async () => await this.#source.servers.metadataOf(this.issuer, exchange),
+    );
+  }
+
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
     const { server, exchange, keyFor } = ask;
     const shown: string[] = [];
-    try {
-      const { dpop_signing_alg_values_supported: algorithms } = await this.#source.servers.metadataOf(
-        this.issuer,
-        exchange,
-      );
-      const key = await keyFor?.(algorithms);
+    return await this.#toldIfFailed(server, exchange, async () => {
+      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+      const key = await keyFor?.(metadata.dpop_signing_alg_values_supported);
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
         return await this.#asClient(ask, key, shown);
       });
       return { answer, secrets: [...shown, ...(key?.secrets() ?? [])], key };
+    });
+  }
+
+  async #toldIfFailed<Value>(server: string, exchange: Exchange, use: () => Promise<Value>): Promise<Value> {
+    try {
+      return await use();
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
@@ -107,8 +113,8 @@ export class ConfiguredClient {
   }
 
   /**
-   * A server may state several ways in which it takes a secret, and take one of them from this client, for which it was
-   * registered. One that does not know the client has acted on nothing: the request is sent once more in the other way.
+   * A server may state several ways in which it takes a secret, and take one of them from this client. One that does not
+   * know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
     const { server, exchange } = ask;
@@ -146,48 +152,57 @@ export class ConfiguredClient {
     return await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
   }
 
-  /** Ends a token at its issuer (RFC 7009). Returns false if the issuer offers no way. */
-  async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<boolean> {
+  /** Ends a token at its issuer (RFC 7009), if that offers a way. The error of a failure is not for showing. */
+  async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<void> {
     const { issuer, clientId } = this.#client;
-    try {
-      const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
-      if (endpoint === undefined) return false;
-      const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
-      const additionalParameters = { token_type_hint: hint };
-      const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
-      await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
-      return true;
-    } catch (error) {
-      throw oauthFailure(error, { server, issuer, exchange });
-    }
+    const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
+    if (endpoint === undefined) return;
+    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
+    const additionalParameters = { token_type_hint: hint };
+    const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
+    await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
   }
 
   /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */
-  async assertion(): Promise<string | undefined> {
-    const { issuer, clientId, clientKey } = this.#client;
+  async assertion(audience = this.issuer): Promise<string | undefined> {
+    const { clientId, clientKey } = this.#client;
     if (clientKey === undefined) return undefined;
     const { signingKeys, now } = this.#source;
-    return await signAssertion(clientKey, signingKeys(clientKey), clientId, issuer, now());
+    return await signAssertion(clientKey, signingKeys(clientKey), clientId, audience, now());
   }
 
-  /** Drops the metadata, so that the next request reads it anew. */
   forget(): void {
     this.#source.servers.forget(this.issuer);
   }
 
+  /** Makes the proof that this worker is the client. */
   async #authenticated(
     server: string,
     endpoint: 'token_endpoint' | 'revocation_endpoint',
     exchange: Exchange,
     posts: boolean,
-  ): Promise<Authentication & { readonly metadata: AuthorizationServer }> {
-    const { servers, signingKeys, now } = this.#source;
-    const metadata = await servers.metadataOf(this.issuer, exchange);
+  ): Promise<Authentication> {
+    const { clientId, clientSecret } = this.#client;
+    const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
-    return {
-      ...(await authenticate(this.#client, { metadata, keys: signingKeys, server, now: now(), posts })),
-      metadata,
+    if (clientSecret !== undefined) {
+      const auth = authenticationFor(metadata, clientSecret, server, posts);
+      return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
+    }
+    const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
+    if (!methods.includes('private_key_jwt')) {
+      const message = `No token for ${server}: its authorization server takes no signature of a client (private_key_jwt).`;
+      throw tokenError('TOKEN_REFUSED', message, { server });
+    }
+    const assertion = await this.assertion(metadata.issuer);
+    // Sound: the schema requires a secret or a key.
+    if (assertion === undefined) throw new Error('a client without secret and key');
+    const auth: ClientAuth = (_server, _client, body) => {
+      body.set('client_id', clientId);
+      body.set('client_assertion_type', ASSERTION_TYPE);
+      body.set('client_assertion', assertion);
     };
+    return { metadata, auth, secrets: [assertion] };
   }
 
   #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
@@ -200,49 +215,14 @@ export class ConfiguredClient {
   }
 }
 
-/** The proof that this worker is the client, and all that is sent for it, in every form in which it travels. */
 interface Authentication {
+  readonly metadata: AuthorizationServer;
   readonly auth: ClientAuth;
+  /** All that is sent as proof, in every form in which it travels. */
   readonly secrets: readonly string[];
 }
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-
-interface Authenticating {
-  readonly metadata: AuthorizationServer;
-  readonly keys: SigningKeys;
-  /** The tool server, for errors. */
-  readonly server: string;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  /** A secret goes into the body, if the server takes it in both ways. */
-  readonly posts: boolean;
-}
-
-async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
-  const { clientId, clientSecret, clientKey } = client;
-  const { metadata, keys, server, now, posts } = context;
-  if (clientSecret !== undefined) {
-    const auth = authenticationFor(metadata, clientSecret, server, posts);
-    return { auth, secrets: secretsOfClient(clientId, clientSecret) };
-  }
-  // Sound: the schema requires one of the two.
-  if (clientKey === undefined) throw new Error('a client without secret and key');
-  const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
-  if (!methods.includes('private_key_jwt')) {
-    const message = `No token for ${server}: its authorization server takes no signature of a client (private_key_jwt).`;
-    throw tokenError('TOKEN_REFUSED', message, { server });
-  }
-  const assertion = await signAssertion(clientKey, keys(clientKey), clientId, metadata.issuer, now);
-  return {
-    auth: (_server, _client, body) => {
-      body.set('client_id', clientId);
-      body.set('client_assertion_type', ASSERTION_TYPE);
-      body.set('client_assertion', assertion);
-    },
-    secrets: [assertion],
-  };
-}
 
 /** RFC 8414 §2: a server that states nothing supports `client_secret_basic`. */
 function authenticationFor(
@@ -259,7 +239,6 @@ function authenticationFor(
   throw tokenError('TOKEN_REFUSED', message, { server });
 }
 
-/** @param methods as the server states them: they may be of any form */
 function takesBoth(methods: unknown): boolean {
   return (
     Array.isArray(methods) && ['client_secret_basic', 'client_secret_post'].every((each) => methods.includes(each))
@@ -274,9 +253,8 @@ function isClientRefusal(error: unknown): boolean {
 }
 
 /**
- * Returns the secret and the travelling forms that a scrubber of the plain secret would not know. Those are its form
- * encoding, and base64 of that together with the client id (RFC 6749 §2.3.1): as we send it, as stricter writers encode
- * it, and as servers read it.
+ * Returns the secret and the forms that a scrubber of the plain secret would not know: its form encoding, and base64 of
+ * that together with the client id (RFC 6749 §2.3.1), as we send it, as stricter writers encode it, and as servers read it.
  */
 function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
@@ -293,9 +271,8 @@ function strictFormEncode(text: string): string {
 }
 
 /**
- * Writes `client_secret_basic` in the one form that every authorization server reads: form-encoded before base64 (RFC
- * 6749 §2.3.1). oauth4webapi writes everything but letters and digits as %XX, which only servers that decode can read.
- * The form encoding proper leaves `-`, `.`, `_` and `*` as they are, so other servers too recognise most ids.
+ * Form-encoded before base64 (RFC 6749 §2.3.1). oauth4webapi writes everything but letters and digits as %XX; the form
+ * encoding proper leaves `-`, `.`, `_` and `*`, so that servers that do not decode recognise most ids, too.
  */
 function clientSecretBasic(clientSecret: string): ClientAuth {
   return (_, client, __, headers) => {
@@ -313,18 +290,13 @@ function formEncoded(text: string): string {
 
 const KEPT_MS = 300_000;
 
-/**
- * Metadata of configured issuers (RFC 8414, then OpenID Connect discovery). The authorization server that an MCP server
- * names is not followed, since a client secret would go there.
- */
+/** Metadata of configured issuers (RFC 8414, then OpenID Connect discovery); others would get a client secret. */
 interface AuthorizationServers {
-  /** Throws what oauth4webapi throws. */
   metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
-  /** Drops the metadata, so that the next request reads it anew: after a refused token the metadata may be stale. */
+  /** After a refused token the metadata may be stale. */
   forget(issuer: string): void;
 }
 
-/** @param now milliseconds since the epoch. */
 export function createAuthorizationServers(now: () => number): AuthorizationServers {
   const kept = new Map<string, { readonly metadata: AuthorizationServer; readonly until: number }>();
   return {
@@ -341,7 +313,7 @@ export function createAuthorizationServers(now: () => number): AuthorizationServ
   };
 }
 
-/** Lets the key know its proofs: they are secrets of this call. */
+/** The proofs are secrets of this call. */
 function proving(exchange: Exchange, key: ProofKey | undefined): Exchange {
   if (key === undefined) return exchange;
   return {

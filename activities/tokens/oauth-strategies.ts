@@ -9,9 +9,8 @@
  *    The ID-JAG that a provider gives goes to the configured issuer only, and only if it is for that issuer and no
  *    wider than asked. Its claims serve to refuse; verifying its signature is the work of that issuer.
  * 3. All of these are secrets (INV-S1). None reaches the tool server: an issued token that equals one is refused.
- * 4. If so configured, a token is ended at its issuer (RFC 7009) when the call is over, or at once if it is not used.
- *    Nothing waits for that: a token that is not revoked expires by itself. What the issuer was sent is never ended, also
- *    if it answers with that: it is its sender's, who may use it elsewhere.
+ * 4. If so configured, a token is ended at its issuer (RFC 7009) when the call is over. Nothing waits for that. What the
+ *    issuer was sent is never ended, also if it answers with that: it is its sender's, who may use it elsewhere.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
@@ -35,11 +34,9 @@ import type { OpenGrant } from './sealed.ts';
 
 const REVOCATION_MS = 5_000;
 
-/** Parameters that the issuer is given beside resource and scopes. */
 interface Proposal {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** Everything that was obtained for this proposal. */
   readonly secrets: readonly string[];
 }
 
@@ -87,7 +84,6 @@ function oauthStrategy(
   };
 }
 
-/** @param sent what the issuer was asked with */
 function endTokens(
   client: ConfiguredClient,
   source: TokenSource,
@@ -107,7 +103,6 @@ function endTokens(
   if (refresh !== undefined) end(refresh, 'refresh_token');
 }
 
-/** The token is this service's own. */
 export function clientCredentialsStrategy(credentials: ClientCredentials, source: TokenSource): TokenStrategy {
   const proposal: Proposal = { grantType: 'client_credentials', parameters: {}, secrets: [] };
   return oauthStrategy(credentials, source, [new ConfiguredClient(credentials, source)], async () => proposal);
@@ -122,7 +117,7 @@ export function tokenExchangeStrategy(
   const client = new ConfiguredClient(credentials, source);
   const { subjectTokenType, actor } = credentials;
   return oauthStrategy(credentials, source, [client], async (request) => {
-    const subject = await openGrant(request);
+    const { token: subject } = await openGrant(request);
     const acting = actor === 'assertion' ? await client.assertion() : undefined;
     return {
       grantType: EXCHANGE_GRANT,
@@ -137,10 +132,7 @@ export function tokenExchangeStrategy(
   });
 }
 
-/**
- * The caller's identity provider issues an ID-JAG: this service may act for the caller at one server. The server's
- * authorization server exchanges it for a token.
- */
+/** The caller's identity provider issues an ID-JAG, which the server's authorization server exchanges for a token. */
 export function enterpriseManagedStrategy(
   credentials: EnterpriseManaged,
   openGrant: OpenGrant,
@@ -151,7 +143,7 @@ export function enterpriseManagedStrategy(
   const clients = [new ConfiguredClient(credentials, source), provider] as const;
   return oauthStrategy(credentials, source, clients, async (request, asked, exchange) => {
     const { server } = request;
-    const subject = await openGrant(request);
+    const { token: subject } = await openGrant(request);
     const permitted = await provider.token({
       server,
       grantType: EXCHANGE_GRANT,
@@ -175,7 +167,6 @@ export function enterpriseManagedStrategy(
   });
 }
 
-/** Says why an answer is no ID-JAG for the configured issuer and client, and for what was asked. */
 function doubtIn(
   answer: TokenEndpointResponse,
   asked: Asked,

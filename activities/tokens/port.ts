@@ -14,7 +14,6 @@ import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { TokenBinding } from '../mcp/port.ts';
 
 export interface TokenRequest {
-  /** The run that a grant is bound to, or the catalog that lists tools for itself. */
   readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'>;
   readonly server: string;
   /** Canonical server URL (RFC 8707 resource). */
@@ -23,7 +22,7 @@ export interface TokenRequest {
   readonly tool?: string;
   /** The person for whom the token is obtained; absent if a catalog lists tools for itself. */
   readonly initiator?: Pick<Initiator, 'id' | 'tenant'>;
-  /** The call with all its parts proven; absent for listing tools. */
+  /** Absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
   /** Scopes that people have consented to for this call; refused unless the configuration lists them. */
@@ -34,7 +33,7 @@ export interface TokenRequest {
   readonly refused?: string;
   /** That token was bound to a key, and the server offers no way to show such a token. */
   readonly declined?: boolean;
-  /** A provider shows the token, which has no key of ours. Only where bound tokens are required is it bound all the same. */
+  /** A provider shows the token, and has no key of ours: it is bound only where that is required. */
   readonly byProvider?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -42,7 +41,7 @@ export interface TokenRequest {
 export interface MintedToken {
   /** Value of the Authorization header without its scheme; absent if the server takes none. */
   readonly accessToken?: string;
-  /** Set if the token is bound to a key, which lives here and ends with the token. */
+  /** Set if the token is bound to a key, which ends with it. */
   readonly binding?: TokenBinding;
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and the secrets with which it was obtained. */
@@ -57,10 +56,8 @@ export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
 }
 
-export interface TokenStrategy {
-  /** Throws only what the port allows. */
-  mint(request: TokenRequest): Promise<MintedToken>;
-}
+/** One way to obtain a token. Throws only what the port allows. */
+export type TokenStrategy = TokenBroker;
 
 type TokenErrorCode =
   | 'GRANT_MISSING'

@@ -26,11 +26,10 @@ import {
 } from '../../domain/policy/sender-constraint.ts';
 import type { BoundAnswer, SendRequest, TokenBinding } from '../mcp/port.ts';
 
-/** A spent proof is good for nothing; a call that lasts for hours makes many. */
+/** A call that lasts for hours makes many; a spent one is good for nothing. */
 const MOST_KNOWN = 100;
 
 export class ProofKey implements TokenBinding {
-  /** For requests to the token endpoint. */
   readonly handle: DPoPHandle;
   /** RFC 7638. */
   readonly thumbprint: string;
@@ -64,7 +63,6 @@ export class ProofKey implements TokenBinding {
     return this.#answer(await this.#sentOnce(token, url, init, send));
   }
 
-  /** Remembers the proof among headers that are being sent. */
   note(headers: Readonly<Record<string, string>>): void {
     const proof = headers['dpop'];
     if (proof === undefined) return;

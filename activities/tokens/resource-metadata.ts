@@ -1,13 +1,13 @@
 /**
  * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured issuer.
  *
- * 1. Resource metadata is never followed. It can only make us refuse, or bind tokens to a key: tokens are asked for at
- *    the configured issuer or nowhere.
- * 2. Metadata is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says.
- *    Nothing secret is sent.
+ * 1. Metadata is never followed: it can only make us refuse, or bind tokens to a key.
+ * 2. It is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says. Nothing
+ *    secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
 import { takesBoundTokens } from '../../domain/policy/sender-constraint.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { type Exchange, LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
@@ -19,7 +19,7 @@ const KEPT_MS = 300_000;
 const TIMEOUT_MS = 5_000;
 const MOST_SHOWN = 3;
 
-interface ResourceCheck {
+export interface ResourceCheck {
   readonly issuer: string;
   /** The resource identifier; set only when it differs from the server's URL. */
   readonly resource?: string | undefined;
@@ -52,30 +52,30 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   const { issuer } = check;
   const isRequired = check.resourceMetadata === 'required';
   const outlet = source.egress.outlet({ what: `Server "${server}"`, to: [serverUrl], maxBytes: LARGEST_ANSWER_BYTES });
-  let read: Read;
+  let metadata: Read;
   try {
-    read = await readMetadata(serverUrl, openExchange({ send: outlet.fetch, timeoutMs: TIMEOUT_MS, signal }));
+    metadata = await readMetadata(serverUrl, openExchange({ send: outlet.fetch, timeoutMs: TIMEOUT_MS, signal }));
   } finally {
     await outlet.close();
   }
-  if (read.kind === 'unavailable') {
+  if (metadata === 'unavailable') {
     // The token was refused already; a fresh one may still be accepted.
     if (!isRequired) return;
     const message = `No token for ${server}: its metadata (RFC 9728) cannot be read. It may pass: try again.`;
     throw tokenError('TOKEN_UNAVAILABLE', message, { server, issuer });
   }
-  if (read.kind === 'absent') {
+  if (metadata === 'absent') {
     if (!isRequired) return;
     throw refusal(check, server, 'publishes no metadata (RFC 9728), which its configuration requires');
   }
-  const { resource, authorization_servers: issuers } = read.metadata;
+  const { resource, authorization_servers: issuers } = metadata;
   const expected = canonicalServerUrl(check.resource ?? serverUrl);
   if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected) {
     // Metadata of another resource says nothing about this one.
     if (!isRequired) return;
     throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
   }
-  source.words.wants(serverUrl, takesBoundTokens(read.metadata));
+  source.words.wants(serverUrl, takesBoundTokens(metadata));
   const named = Array.isArray(issuers) ? issuers.filter((one) => typeof one === 'string') : [];
   if (named.length === 0 && !isRequired) return;
   if (named.some((one) => sameIssuer(one, issuer))) return;
@@ -93,10 +93,7 @@ function shown(issuers: readonly string[]): string {
   return [...new Set(origins)].slice(0, MOST_SHOWN).join(' ') || 'none';
 }
 
-type Read =
-  | { readonly kind: 'metadata'; readonly metadata: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'unavailable' };
+type Read = Fields | 'absent' | 'unavailable';
 
 /** RFC 9728 §3.1: the path follows the well-known part; servers older than that have the document at the root. */
 async function readMetadata(serverUrl: string, exchange: Exchange): Promise<Read> {
@@ -104,22 +101,20 @@ async function readMetadata(serverUrl: string, exchange: Exchange): Promise<Read
   const path = pathname === '/' ? '' : pathname;
   for (const place of new Set([path, ''])) {
     const read = await readOne(`${origin}/.well-known/oauth-protected-resource${place}`, exchange);
-    if (read.kind !== 'absent') return read;
+    if (read !== 'absent') return read;
   }
-  return { kind: 'absent' };
+  return 'absent';
 }
 
 async function readOne(url: string, exchange: Exchange): Promise<Read> {
   try {
     const answer = await exchange.fetch(url, { method: 'GET', headers: { accept: 'application/json' } });
-    if (answer.status >= 500 || answer.status === 429 || answer.status === 408) return { kind: 'unavailable' };
+    if (answer.status >= 500 || answer.status === 429 || answer.status === 408) return 'unavailable';
     // A redirect is not followed, and a document that is missing or not for us counts as absent.
-    if (answer.status !== 200) return { kind: 'absent' };
+    if (answer.status !== 200) return 'absent';
     const metadata: unknown = await answer.json();
-    if (metadata === null || typeof metadata !== 'object') return { kind: 'absent' };
-    // Sound: any object may be read as a record of unknown values.
-    return { kind: 'metadata', metadata: metadata as Record<string, unknown> };
+    return isFields(metadata) ? metadata : 'absent';
   } catch {
-    return { kind: 'unavailable' };
+    return 'unavailable';
   }
 }

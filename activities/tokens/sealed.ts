@@ -15,16 +15,16 @@ import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config, SealingKey } from '../../contracts/schemas/config.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
-import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { fieldsOf, parsedJson } from '../kit/json.ts';
 import { unverifiedEvidence } from './asked.ts';
 import { clientsOf } from './configured.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 interface GrantOpening {
   readonly keys: PrivateKeys;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
@@ -35,22 +35,26 @@ interface SealedGrants extends GrantOpening {
   readonly givenTokens: 'allow' | 'deny';
 }
 
-/** Opens the grant of a request and returns its content. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
-export type OpenGrant = (request: TokenRequest) => Promise<string>;
+interface OpenedGrant {
+  readonly token: string;
+  readonly expiresAt: string;
+}
+
+/** Opens the grant of a request. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
+export type OpenGrant = (request: TokenRequest) => Promise<OpenedGrant>;
 
 export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   const openGrant = grantOpener(grants);
   return {
     async mint(request): Promise<MintedToken> {
       const { server } = request;
-      // The policy is read for each call: it may have changed since the run began.
       if (grants.givenTokens === 'deny') {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
       }
       if (grants.vaulted !== undefined && request.grant !== undefined && 'ref' in request.grant)
         return await grants.vaulted.mint(request);
-      const token = await openGrant(request);
+      const { token, expiresAt } = await openGrant(request);
       if (token === request.refused) {
         const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
@@ -59,7 +63,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         accessToken: token,
         evidence: unverifiedEvidence('given', token, [token]),
         secrets: [token],
-        ...sealedUntil(request.grant),
+        grantExpiresAt: expiresAt,
       };
     },
   };
@@ -77,29 +81,30 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     return await open(grant.jwe, request);
   };
 
-  async function open(jwe: SealedGrant, request: TokenRequest): Promise<string> {
+  async function open(jwe: SealedGrant, request: TokenRequest): Promise<OpenedGrant> {
     const { server } = request;
     if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
     const key = keys.get(keyIdOf(jwe, server));
     if (key === undefined) throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
     const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
-    // Members are named one by one: one that the schema does not know, such as an unprotected header, has no effect.
+    // Members are named: one that the schema does not know, such as an unprotected header, has no effect.
     const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
       keyManagementAlgorithms: [SEALING.alg],
       contentEncryptionAlgorithms: [SEALING.enc],
     }).catch(() => undefined);
     if (opened?.additionalAuthenticatedData === undefined)
       throw invalid(server, 'does not open: it was changed after sealing');
-    checkBinding(opened.additionalAuthenticatedData, request);
+    const expiresAt = boundUntil(opened.additionalAuthenticatedData, request);
     const read = readAuthorization(new TextDecoder().decode(opened.plaintext));
     if (read.kind === 'refused') throw invalid(server, `holds an authorization that ${read.reason}`);
-    return read.token;
+    return { token: read.token, expiresAt };
   }
 
-  function checkBinding(sealed: Uint8Array, request: TokenRequest): void {
+  /** Checks the binding and returns its end. */
+  function boundUntil(sealed: Uint8Array, request: TokenRequest): string {
     const { server, run } = request;
-    const stated = parseBinding(new TextDecoder().decode(sealed));
-    const exp = stated['exp'];
+    const stated = fieldsOf(parsedJson(new TextDecoder().decode(sealed)));
+    const { exp } = stated;
     const expected: GrantBinding = {
       namespace: run.namespace,
       workflowId: run.workflowId,
@@ -111,19 +116,13 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     if (different !== undefined) throw invalid(server, `was sealed for another ${different}`);
     if (Buffer.compare(sealed, new TextEncoder().encode(canonicalJson(expected))) !== 0)
       throw invalid(server, 'states a binding that is not in canonical form');
+    const expiredAt = isoOf(expected.exp);
     if (now() >= expected.exp * 1_000) {
-      const expiredAt = isoOf(expected.exp);
       const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
+    return expiredAt;
   }
-}
-
-/** Expects a grant that was opened, so that its binding is proven. */
-function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresAt'> {
-  if (grant === undefined || !('jwe' in grant)) return {};
-  const { exp } = parseBinding(Buffer.from(grant.jwe.aad, 'base64url').toString());
-  return { grantExpiresAt: isoOf(Number(exp)) };
 }
 
 function invalid(server: string, reason: string): CountersignError {
@@ -152,25 +151,14 @@ function isCanonicalBase64url(text: unknown): boolean {
   return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
-function parseBinding(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    // Sound: any object may be read as a record of unknown values.
-    return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
-
 function isoOf(seconds: number): string {
   const date = new Date(seconds * 1_000);
   return Number.isNaN(date.valueOf()) ? 'an impossible time' : date.toISOString();
 }
 
-/** The keys that open grants, by key id. */
+/** By key id. */
 export type PrivateKeys = ReadonlyMap<string, CryptoKey>;
 
-/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadPrivateKeys(keys: readonly SealingKey[], baseDirectory: string): Promise<PrivateKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const [index, { kid, privateKeyFile: file }] of keys.entries()) {
@@ -194,15 +182,11 @@ export interface KeyFile {
   /** Path in the configuration, for errors. */
   readonly path: string;
   readonly alg: string;
-  /** Names what the file should hold; continues "which is no". */
+  /** Continues "which is no". */
   readonly kind: string;
 }
 
-/**
- * Reads a private key that no code of this process can write anywhere. No error has a cause, which may quote the file.
- *
- * @throws CountersignError `CONFIG_INVALID`
- */
+/** Imports a key as not extractable. No error has a cause, which may quote the file. @throws `CONFIG_INVALID` */
 export async function readKey({ file, baseDirectory, path, alg, kind }: KeyFile): Promise<CryptoKey> {
   const pem = await readFile(resolve(baseDirectory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw invalidKey(path, `names the file ${file}, which cannot be read (${error.code ?? 'error'})`);
@@ -216,11 +200,9 @@ function invalidKey(path: string, reason: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `The configuration is not valid: ${path} ${reason}.`, { path });
 }
 
-/** The keys with which this worker signs, as a client of authorization servers and as an issuer. */
 export type SigningKeys = (key: SigningKey) => CryptoKey;
 
 interface PlacedKey {
-  /** Path in the configuration, for errors. */
   readonly path: string;
   readonly key: SigningKey;
 }
@@ -234,7 +216,6 @@ export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | '
   ];
 }
 
-/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadSigningKeys(keys: readonly PlacedKey[], baseDirectory: string): Promise<SigningKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const { path, key } of keys)
@@ -257,7 +238,7 @@ async function loadSigningKey(
   path: string,
 ): Promise<CryptoKey> {
   const key = await readKey({ file, baseDirectory, path, alg, kind: `private key for ${alg} (PKCS #8 in PEM)` });
-  // A key that is too short fails only when it signs (RFC 7518 §3.3). So it signs here, before the first approved call.
+  // A key that is too short fails only when it signs (RFC 7518 §3.3): here, before the first approved call.
   await new CompactSign(new Uint8Array())
     .setProtectedHeader({ alg })
     .sign(key)

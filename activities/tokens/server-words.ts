@@ -11,37 +11,28 @@ import type { TokenRequest } from './port.ts';
 import { ProofKey } from './proof-key.ts';
 
 const MOST_SERVERS = 500;
-/** A server that learns to take bound tokens gets them after this time, in ms. */
 const KEPT_MS = 3_600_000;
 
 interface Word {
   readonly wanted: boolean;
   readonly declined: boolean;
-  /** Milliseconds since the epoch. */
-  readonly until: number;
 }
 
-const NOTHING = { wanted: false, declined: false };
+const NOTHING: Word = { wanted: false, declined: false };
 
 export interface ServerWords {
   /** What the server's own metadata say (`takesBoundTokens`). */
   wants(serverUrl: string, wanted: boolean): void;
-  /**
-   * Makes a key if the token is to be bound to one.
-   * @param algorithms `dpop_signing_alg_values_supported` of the authorization server
-   */
+  /** @param algorithms `dpop_signing_alg_values_supported` of the authorization server */
   keyFor(mode: SenderConstrained, request: TokenRequest, algorithms?: unknown): Promise<ProofKey | undefined>;
 }
 
 /** @param now milliseconds since the epoch */
 export function createServerWords(now: () => number): ServerWords {
-  const words = new LRUCache<string, Word>({ max: MOST_SERVERS });
-  const said = (serverUrl: string): Pick<Word, 'wanted' | 'declined'> => {
-    const word = words.get(serverUrl);
-    return word === undefined || word.until <= now() ? NOTHING : word;
-  };
+  const words = new LRUCache<string, Word>({ max: MOST_SERVERS, ttl: KEPT_MS, ttlResolution: 0, perf: { now } });
+  const said = (serverUrl: string): Word => words.get(serverUrl) ?? NOTHING;
   const keep = (serverUrl: string, word: Partial<Word>): void => {
-    words.set(serverUrl, { ...said(serverUrl), ...word, until: now() + KEPT_MS });
+    words.set(serverUrl, { ...said(serverUrl), ...word });
   };
   return {
     wants(serverUrl, wanted) {

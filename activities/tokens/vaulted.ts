@@ -2,10 +2,10 @@
  * The strategies that use the vault entry which a run's grant names: `given` with a reference takes its token as it is,
  * and `refresh` obtains a token for one call with its refresh token (RFC 6749 §6, RFC 8707).
  *
- * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
- *    learns nothing about it, not even that it exists.
- * 2. A token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all of
- *    the grant. A wider answer is refused, not used (INV-S2).
+ * 1. The owner of an entry is stored beside its secret. A run that names an entry of somebody else does not even learn
+ *    that it exists.
+ * 2. A token is asked for this server and this tool's scopes only; an empty scope, which means all of the grant, is
+ *    never sent. A wider answer is refused (INV-S2).
  * 3. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
  * 4. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
  *    of the answer is checked, and also if the rest of the answer is of no use.
@@ -21,12 +21,12 @@ import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
-import { type Asked, askedFor, checkGranted, parametersOf, unverifiedEvidence } from './asked.ts';
-import { type Exchange, oauthFailure, openExchange } from './exchange.ts';
+import { type Asked, askedFor, checkGranted, parametersOf, sameIssuer, unverifiedEvidence } from './asked.ts';
+import { type Exchange, openExchange } from './exchange.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
-/** Returns the entry under a reference, if this request may use it. @throws what the token port allows */
+/** @throws what the token port allows, if this request may not use the entry */
 function usableEntry(
   held: HeldEntry | undefined,
   request: TokenRequest,
@@ -81,20 +81,12 @@ async function ofVault<Value>(server: string, use: () => Promise<Value>): Promis
     return await use();
   } catch (error) {
     const coded = codedFailureIn(error);
-    if (coded === undefined || !FAILURES.has(coded.code)) throw error;
+    if (coded === undefined || !/^VAULT_|^CONFIG_INVALID$/.test(coded.code)) throw error;
     const code = coded.code === 'VAULT_UNAVAILABLE' ? 'TOKEN_UNAVAILABLE' : 'TOKEN_REFUSED';
     throw tokenError(code, `No token for ${server}: ${coded.message}`, { server });
   }
 }
 
-const FAILURES: ReadonlySet<string> = new Set([
-  'VAULT_UNAVAILABLE',
-  'VAULT_CORRUPT',
-  'VAULT_READ_ONLY',
-  'CONFIG_INVALID',
-]);
-
-/** `given` with a reference: a long-lived token, used as it is. */
 export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {
@@ -132,9 +124,9 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
         end = found.entry.expiresAt;
         return found;
       };
-      // The entry is checked before any request: most refusals need no network.
       check(await ofVault(server, async () => await vault.read(ref)));
-      await readMetadata(client, source, request);
+      // Read before the refresh token is used: a use that has begun must be finished.
+      await client.prepare(server, openExchange({ ...source, signal }));
       const asked = askedFor(credentials, request);
       const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
       const reusable = credentials.refreshTokens === 'reusable';
@@ -145,7 +137,6 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
           if ('error' in renewed.value) throw renewed.value.error;
           const { answer, secrets, key } = renewed.value;
           const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
-          // The grant of the calls that follow is the one that the issuer has just renewed.
           const grantExpiresAt = endOf(answer, now()) ?? end;
           return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt }) };
         }
@@ -167,26 +158,10 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
 function ofIssuer(issuer: string, held: HeldEntry | undefined, request: TokenRequest, now: number): HeldEntry {
   const found = usableEntry(held, request, 'refresh-token', now);
   const { secret } = found.entry;
-  if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+  if (secret.kind === 'refresh-token' && sameIssuer(secret.issuer, issuer)) return found;
   const { server } = request;
   const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
   throw tokenError('GRANT_INVALID', message, { server, issuer });
-}
-
-/** Reads metadata before the refresh token is used: a use that has begun must be finished. */
-async function readMetadata(
-  client: ConfiguredClient,
-  source: TokenSource,
-  { server, signal }: TokenRequest,
-): Promise<void> {
-  const { issuer } = client;
-  const exchange = openExchange({ ...source, signal });
-  try {
-    await source.servers.metadataOf(issuer, exchange);
-  } catch (error) {
-    client.forget();
-    throw oauthFailure(error, { server, issuer, exchange });
-  }
 }
 
 /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
@@ -214,14 +189,13 @@ async function exchanged(
   }
 }
 
-/** The answer says what became of the refresh token, and gives no access token that could be used. */
+/** The answer gives no access token that could be used. */
 interface Useless {
   readonly error: unknown;
 }
 
 type Answered = Readonly<Record<string, unknown>>;
 
-/** The refresh token that takes the place of the used one. */
 function replacing(answer: Answered, now: number): { readonly token?: string; readonly expiresAt?: string } {
   const { refresh_token: token } = answer;
   return defined({ token: typeof token === 'string' ? token : undefined, expiresAt: endOf(answer, now) });
@@ -238,9 +212,8 @@ type Proof = 'not-used' | 'refused' | 'uncertain' | Answered;
 
 /**
  * Watches what a failed request proves of the refresh token that it held. An answer below 500 proves that no token was
- * given for it. A 5xx proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer 5xx when the
- * connection behind them broke. A 200 with tokens tells what replaced it, whatever is wrong with the rest: a list of
- * scopes, a strange type, an ID token.
+ * given for it. A 5xx, which may be a proxy's, proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4). A 200
+ * with tokens tells what replaced it, whatever is wrong with the rest.
  */
 function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
   let proof: Proof = 'not-used';

@@ -1,10 +1,8 @@
 /**
- * In trust mode `signed` this file proves that the person named in a change of a catalog asked for it. The proof is
- * made by the activity that reviews the change. It uses this worker's own keys and what Temporal reports, not what the
- * workflow says.
+ * In trust mode `signed` this file proves that the person named in a change of a catalog asked for it, by this worker's
+ * own keys and what Temporal reports, not by what the workflow says.
  *
- * 1. Only a catalog under its own id, on the queue of these workers, is answered: a workflow that merely bears its name
- *    learns nothing.
+ * 1. Only a catalog under its own id, on the queue of these workers, is answered.
  * 2. The message was signed for the Temporal run that asks, or for one before it in the same chain.
  * 3. The person who agrees to a loosening holds another key than the person who asked for it, and both keys count now.
  */
@@ -27,10 +25,7 @@ export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 
 /** A message waits for the ones before it, and this activity waits for a worker. */
 const REVIEWED_WITHIN_S = 600;
 
-/**
- * Returns what the review says of trust.
- * @throws CountersignError if keys or Temporal cannot be read now
- */
+/** @throws CountersignError if keys or Temporal cannot be read now */
 export async function proveChange(
   parts: ChangeProofParts,
   input: ReviewInput,

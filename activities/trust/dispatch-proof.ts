@@ -3,8 +3,8 @@
  * call leaves this worker (INV-G1). `deedsIn` lists what was said; `doubtOf` proves each of them in the same way.
  *
  * 1. The proof uses this worker's own keys as they are now: a signature by a key that was revoked since does not count.
- * 2. An answer was given in the Temporal run that schedules the call, or in one before it in the same chain. Temporal's
- *    report decides that; the workflow's claim is not believed.
+ * 2. An answer was given in the Temporal run that schedules the call, or in one before it in the same chain, by
+ *    Temporal's report.
  * 3. Whatever is no longer proven is asked for again. Whatever was never true is refused, and so is consent that may be
  *    meant for another server. An answer for a server is asked for again in both cases: the call can begin without it.
  * 4. Answers to a call's authorization that are not proven count as not given; the call itself is not refused.
@@ -48,9 +48,7 @@ export function createSignatureCheck(parts: StartProofParts, namesakes: Namesake
   };
 }
 
-/**
- * Checks that the address by which people consented names one server only: policy allows calls by the server's name.
- */
+/** The address by which people consented must name one server only: policy allows calls by the server's name. */
 async function checkNamesakes(
   { proof, retry, server, authorizations = [] }: DispatchInput,
   spec: RunSpec,
@@ -67,7 +65,7 @@ async function checkNamesakes(
 
 interface Said {
   readonly answer: SignedDecision | SignedProvision | SignedAuthorization | RetryProof['resolution'];
-  /** Claimed time of the answer, if anything depends on it. */
+  /** Claimed, if anything depends on it. */
   readonly decidedAt?: string | undefined;
 }
 
@@ -78,7 +76,7 @@ interface Deed {
   readonly voices: readonly Said[];
   readonly others?: readonly Said[];
   readonly describe: (person: string) => string;
-  /** Question that is asked again; the one for consent if absent. */
+  /** Question that is asked again; absent: the one for consent. */
   readonly asks?: 'outcome' | 'input';
 }
 
@@ -115,7 +113,6 @@ function consentIn(proof: Exclude<DispatchInput['proof'], { kind: 'policy' }>): 
     return { ...consent, voices };
   }
   const { decision, further = [], voted, extended } = proof;
-  // The other votes have their times if the right to decide depends on time.
   const others = further.map((answer, at) => ({ answer, decidedAt: voted && (voted.further[at] ?? '') }));
   return {
     ...consent,
@@ -142,7 +139,6 @@ function refusalOf({ asks }: Deed, { kind, code, message }: Doubt): Refused {
   return { kind: 'reopen', code, message: again, ...defined({ asks }) };
 }
 
-/** Says why something that people are said to have said is not proven; undefined if it is. */
 async function doubtOf(
   parts: Pick<StartProofParts, 'keys' | 'readExecution'>,
   deed: Deed,
@@ -173,8 +169,7 @@ function doubtIn(
     if (checked.kind === 'signed') continue;
     const { code, message } = checked;
     const who = describe(answer.approver.id);
-    // The signature was good when it was made, but its key is no longer trusted. Somebody else has to decide, or the
-    // same person with another key.
+    // Somebody else has to decide, or the same person with another key.
     if (code === 'TRUST_KEY_UNKNOWN' || code === 'SIGNER_NOT_ENTITLED')
       return { kind: 'no-longer', code, message: `${who} no longer counts: its key was revoked, or may say less now.` };
     return { kind: 'never', code: 'SIGNATURE_INVALID', message: `${who}: ${message}` };

@@ -83,5 +83,5 @@ export interface Called extends Pick<ServerBinding, 'name' | 'url'> {
   readonly regranted: boolean;
 }
 
-/** Returns the other server's name; undefined if there is none. @throws CountersignError if a catalog cannot be read */
+/** Returns the other server's name, if there is one. @throws CountersignError if a catalog cannot be read */
 export type Namesakes = (spec: RunSpec, called: Called) => Promise<string | undefined>;

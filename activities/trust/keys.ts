@@ -2,11 +2,11 @@
  * Holds the trusted keys as this worker knows them.
  *
  * 1. A set is taken whole or not at all: one that is invalid or unreadable leaves the earlier one in place (INV-G4).
- * 2. An earlier set lasts one day. After that nothing is believed, or somebody could keep a key alive by hiding its
- *    revocation from us. Until then the log says that revocations go unseen.
+ * 2. An earlier set lasts one day, or somebody could keep a key alive by hiding its revocation from us. Until then the
+ *    log says that revocations go unseen.
  * 3. One read runs at a time.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type TrustConfig, type TrustedJwk, TrustedJwks, type TrustSet } from '../../contracts/schemas/trust.ts';
@@ -24,7 +24,7 @@ export interface TrustedKeys {
 
 const LONGEST_KEPT_MS = 86_400_000;
 const TOLD_EVERY_MS = 900_000;
-/** Limit of the set that a run is given, records and carries. */
+/** Of the set that a run carries. */
 const MOST_BYTES = 65_536;
 
 export type SignedTrust = Extract<TrustConfig, { mode: 'signed' }>;
@@ -87,10 +87,7 @@ export function createTrustedKeys(
   };
 }
 
-/**
- * Checks something by the keys as they are kept, and once more by new ones if it fails for a key: a key may be newer
- * than the last read.
- */
+/** Checks by the keys as they are kept, and once more by new ones: a key may be newer than the last read. */
 export async function checkedByKeys<Checked>(
   keys: TrustedKeys,
   tenant: string,
@@ -135,36 +132,27 @@ function unavailable(name: string, cause: unknown): CountersignError {
   );
 }
 
-// Reads the trusted keys from a file or a URL: a JWK Set (RFC 7517) that the operator writes.
-//
-// 1. `read` returns the document as it is now, or throws. The same object again means that the document has not
-//    changed.
-// 2. A file is read again as soon as it has changed.
-// 3. A URL is asked by a guarded request, since its answer says who may countersign. No redirect is followed: only the
-//    host that the operator named is believed. Time and size are bounded; `activities/egress/` decides what may be
-//    contacted.
+// Where the trusted keys are read: a JWK Set (RFC 7517) in a file or at a URL, which the operator writes. A URL is asked
+// by a guarded request that follows no redirect: its answer says who may countersign.
 
 export interface TrustStore {
   /** The file or URL as the configuration names it, for messages. */
   readonly name: string;
-  /** Milliseconds for which a change may go unnoticed, since a read costs something. */
+  /** Milliseconds for which a change may go unnoticed. */
   readonly freshMs: number;
+  /** Returns the document as it is now, or throws. The same object again means that it has not changed. */
   read(): Promise<unknown>;
 }
 
 /** @param path absolute. @param shown the path as the configuration names it */
 export function createTrustFile(path: string, shown: string): TrustStore {
-  let last: { readonly mark: string; readonly document: unknown } | undefined;
+  let last: { readonly text: string; readonly document: unknown } | undefined;
   return {
     name: shown,
     freshMs: 0,
     read: async (): Promise<unknown> => {
-      const { ino, size, mtimeMs, ctimeMs } = await stat(path);
-      const mark = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-      if (last?.mark !== mark) {
-        const document: unknown = JSON.parse(await readFile(path, 'utf8'));
-        last = { mark, document };
-      }
+      const text = await readFile(path, 'utf8');
+      if (last?.text !== text) last = { text, document: JSON.parse(text) as unknown };
       return last.document;
     },
   };

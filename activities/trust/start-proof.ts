@@ -1,13 +1,11 @@
 /**
- * In trust mode `signed` this file proves that the run was started by the person its spec names. The proof is made when
- * a run is prepared, and again before its tools are listed or called. It relies on what was signed, not on what the
- * workflow says.
+ * In trust mode `signed` this file proves that the run was started by the person its spec names, when a run is prepared,
+ * and again before its tools are listed or called.
  *
  * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants.
- *    Whatever a workflow says of these is compared with what was signed. Who calls a server, this service or the
- *    provider of the model, follows from the signed spec and this worker's configuration.
- * 2. The signature is good for a start only while it lasts: the first execution of the run began then, as Temporal
- *    reports it.
+ *    Whatever a workflow says of these is compared with what was signed. Who calls a server follows from the signed
+ *    spec and this worker's configuration.
+ * 2. The first execution of the run began while the signature was good, as Temporal reports it.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -35,7 +33,7 @@ export interface StartProofParts {
   readonly keys: TrustedKeys;
   readonly artifacts: ArtifactStore;
   readonly readExecution: ReadExecution;
-  /** Queue of these workers: a run on another queue is none of ours. */
+  /** A run on another queue is none of ours. */
   readonly taskQueue: string;
   readonly config: Pick<Config, 'servers' | 'models'>;
 }
@@ -45,16 +43,12 @@ export interface RunClaims {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
   readonly grant?: Grant | undefined;
-  /** Present if tools are called; while they are listed there is none yet. */
+  /** Absent while tools are listed. */
   readonly toolset?: readonly ToolsetRef[];
   readonly runPolicy?: Policy | undefined;
 }
 
-/**
- * Refuses, for `prepareRun`, a spec that is not signed by somebody who may start it.
- * @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`, `SIGNER_NOT_ENTITLED`,
- * `TRUST_KEY_UNKNOWN`
- */
+/** Refuses, for `prepareRun`, a spec that is not signed by somebody who may start it. @throws CountersignError */
 export async function proveStart(
   parts: StartProofParts,
   given: unknown,
@@ -70,10 +64,7 @@ export async function proveStart(
   return { trust, signedSpec: { spec: stored, signature: signature ?? '' } };
 }
 
-/**
- * Proves, before anything reaches a server, that the run was signed and that its claims are those that were signed.
- * @throws CountersignError
- */
+/** Proves that the run was signed, and that its claims are those that were signed. @throws CountersignError */
 export async function proveRun(
   parts: StartProofParts,
   signedSpec: SignedSpec | undefined,
@@ -130,10 +121,7 @@ async function judgeSpec(
   throw new CountersignError(code, `The run spec: ${message}`, { path: 'signature', ...checked.facts });
 }
 
-/**
- * Refuses a captured spec that is used to start a run later. If retention has removed the first execution, nobody can
- * tell (docs/adr/0025).
- */
+/** Refuses a captured spec that starts a run later. Once retention removed the first execution nobody can tell (0025). */
 async function assertStartedInTime(
   { readExecution, taskQueue }: StartProofParts,
   signature: string,
@@ -180,7 +168,6 @@ function differenceOf(
   return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
 }
 
-/** Returns the model through which the server is called; undefined if this service calls it. */
 function hostedBy(
   config: StartProofParts['config'],
   { servers, agent }: RunSpec,

@@ -3,14 +3,12 @@
  *
  *     <root>/<sha256 of the reference>/000000000003.json
  *
- * 1. A version gets its name by `link`, which fails if the name exists. If two workers write the same version, one is
- *    second, without a lock and also after a crash. A replaced version keeps its name for a while, as an empty file,
- *    so that late workers fail too. The file is emptied because its content is still a secret.
+ * 1. A version gets its name by `link`, which fails if the name exists: of two workers one is second, without a lock. A
+ *    replaced version keeps its name for a while, so that late workers fail too, as an empty file: it was a secret.
  * 2. The newest version is never deleted, even if it records a removal: version numbers are not used again.
  * 3. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
  * 4. An envelope is encrypted (AES-256-GCM, NIST SP 800-38D, random 96-bit nonce) with the first key; every key
- *    decrypts, so that keys rotate while entries stay. The tag also covers place and version: an envelope that is
- *    copied to another reference, or back over a newer version, does not open.
+ *    decrypts. The tag also covers place and version: an envelope that is copied elsewhere does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, rm } from 'node:fs/promises';
@@ -22,7 +20,8 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { replace, writeNew } from '../kit/durable-file.ts';
-import { type HeldEntry, type ListedEntry, plain, unlessUnread, type Vault, type VaultVersion } from './port.ts';
+import { parsedJson } from '../kit/json.ts';
+import { type HeldEntry, type ListedEntry, unlessUnread, type Vault, type VaultVersion } from './port.ts';
 
 export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
@@ -32,14 +31,13 @@ export const VAULT_ROOT: RootKind = {
   missing: 'VAULT_UNAVAILABLE',
 };
 
-/** A repeated read means that somebody has written in between. */
 const MOST_READS = 50;
-/** Replaced versions that keep their names, so that a worker that is late by fewer versions is told so. */
+/** Replaced versions that keep their names. */
 const KEPT_NAMES = 100;
 
 const Content = z.strictObject({ ref: Identifier, entry: VaultEntry });
 
-/** Stands in the place of an envelope: a removal needs no key. */
+/** In the place of an envelope. */
 const REMOVED = 'removed\n';
 
 interface Newest {
@@ -94,14 +92,14 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
     if (text === REMOVED) return { version, found: undefined };
     const place: Place = { folder, version };
     const opened = envelopes.open(text, place);
-    const content = Content.safeParse(plain(opened.text));
+    const content = Content.safeParse(parsedJson(opened.text));
     if (!content.success || folderOf(content.data.ref) !== folder) throw corrupt(place, 'it is of another release');
     return { version, found: { ...content.data, keyId: opened.keyId } };
   }
   throw unavailable('other workers write to it all the time');
 }
 
-/** Returns versions in ascending order; none if nothing was ever written. */
+/** Ascending. */
 async function versionsIn(root: string, folder: string): Promise<number[]> {
   let names: string[];
   try {
@@ -142,9 +140,8 @@ async function replaced(
   const versions = await versionsIn(root, folder);
   const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
   const outdated = versions.filter((other) => other < version - KEPT_NAMES || (isLate && other === version));
-  // The version before this one, and one that a crash may have left.
   const emptied = versions.filter((other) => other < version && other >= version - 2);
-  // The version is written and reported so; the next write removes what this cleanup leaves behind.
+  // The next write removes what this cleanup leaves behind.
   await Promise.allSettled([
     ...outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })),
     ...emptied.map(async (old) => await replace(root, join(root, folder, fileOf(old)), '')),
@@ -175,7 +172,6 @@ const Envelope = z.strictObject({
   data: z.base64(),
 });
 
-/** The place of an envelope. */
 interface Place {
   readonly folder: string;
   readonly version: number;
@@ -189,7 +185,6 @@ export interface Opened {
 class Envelopes {
   readonly #keys: readonly { readonly id: string; readonly key: Uint8Array }[];
 
-  /** @param keys not empty, as the configuration's schema requires */
   constructor(keys: readonly CodecKey[]) {
     this.#keys = keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
   }
@@ -207,7 +202,7 @@ class Envelopes {
 
   /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
   open(envelope: string, place: Place): Opened {
-    const parsed = Envelope.safeParse(plain(envelope));
+    const parsed = Envelope.safeParse(parsedJson(envelope));
     if (!parsed.success) throw corrupt(place, 'it is no envelope');
     const { keyId, data } = parsed.data;
     const key = this.#keys.find(({ id }) => id === keyId)?.key;
@@ -221,7 +216,6 @@ class Envelopes {
       const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
       return { text: text.toString('utf8'), keyId };
     } catch {
-      // The cause is left out: nothing of the read content is reported.
       throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id');
     }
   }

@@ -2,9 +2,8 @@
  * A vault keeps secrets that outlive a call, each under the reference by which a run's grant names it.
  *
  * 1. A secret that was read never leaves the activity, or the command that was asked to put it (INV-S1).
- * 2. A write names the version that it replaces and changes nothing if another writer was first. This is
- *    compare-and-swap, as in Vault's KV store (`cas`) and the cloud secret managers (etag, version id). A lease is an
- *    entry with a `renewal` that ends by its own time, so no store needs locks.
+ * 2. A write names the version that it replaces and changes nothing if another writer was first (compare-and-swap). A
+ *    lease is an entry with a `renewal` that ends by its own time, so no store needs locks.
  * 3. A version that was read is never handed out again for other content.
  * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`,
  *    `CONFIG_INVALID`.
@@ -12,7 +11,7 @@
 import { createHash } from 'node:crypto';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
-import { ownValue } from '../kit/json.ts';
+import { ownValue, parsedJson } from '../kit/json.ts';
 
 /** Opaque; compared by equality alone. */
 export type VaultVersion = string;
@@ -27,7 +26,6 @@ export interface ListedEntry extends Omit<VaultEntry, 'secret'> {
   readonly ref: string;
   readonly kind: VaultEntry['secret']['kind'];
   readonly version: VaultVersion;
-  /** Id of the key that encrypts the entry, if the adapter encrypts. */
   readonly keyId?: string;
 }
 
@@ -41,17 +39,12 @@ export interface Vault {
   write(ref: string, entry: VaultEntry, expected: VaultVersion | undefined): Promise<VaultVersion | undefined>;
   /** @returns false if another writer was first */
   remove(ref: string, expected: VaultVersion): Promise<boolean>;
-  /**
-   * Returns the entries in order of their references.
-   * @param onUnread hears of each entry that cannot be read, and the others are listed; without it, the first one fails
-   *   the list
-   */
+  /** Sorted by reference. @param onUnread hears of each entry that cannot be read; without it, the first fails the list */
   list(onUnread?: OnUnread): Promise<readonly ListedEntry[]>;
 }
 
 type OnUnread = (fault: CountersignError) => void;
 
-/** @throws what `read` throws, unless it is about this entry alone and somebody hears of it */
 export async function unlessUnread<T>(
   onUnread: OnUnread | undefined,
   read: () => T | Promise<T>,
@@ -70,10 +63,8 @@ export async function unlessUnread<T>(
 const OF_ONE_ENTRY: readonly ErrorCode[] = ['VAULT_CORRUPT', 'CONFIG_INVALID'];
 
 /**
- * Reads entries from environment variables, one each, as JSON of `VaultEntry`. The vault is read-only: a secret that its
- * issuer replaces with each use cannot be kept here. A variable that is not set is no entry. One that cannot be read as
- * an entry is `VAULT_CORRUPT`, and never shown.
- *
+ * Reads entries from environment variables, one each, as JSON of `VaultEntry`. This vault is read-only. A variable that
+ * is not set is no entry.
  * @param variables reference → variable
  */
 export function createVaultEnvironment(
@@ -84,7 +75,7 @@ export function createVaultEnvironment(
     const variable = ownValue(variables, ref);
     const text = variable === undefined ? undefined : environment[variable];
     if (variable === undefined || text === undefined || text === '') return undefined;
-    const entry = VaultEntry.safeParse(plain(text));
+    const entry = VaultEntry.safeParse(parsedJson(text));
     if (!entry.success) {
       // Only paths of fields are reported: a schema's message about a value may quote it.
       const at = entry.error.issues.map(({ path }) => path.join('.') || 'its form').slice(0, 5);
@@ -113,13 +104,4 @@ export function createVaultEnvironment(
 async function readOnly(ref: string): Promise<never> {
   const message = `Vault entry ${ref} stands in the environment of the worker and cannot be changed. Change the variable, or use a vault of kind directory.`;
   throw new CountersignError('VAULT_READ_ONLY', message);
-}
-
-/** Undefined for what is no JSON. */
-export function plain(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

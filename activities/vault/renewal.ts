@@ -4,8 +4,8 @@
  *
  * 1. A token that its issuer may replace is used only by the worker that has written the intent to do so
  *    (compare-and-swap), and so once.
- * 2. A worker that finds an intent waits for its result. An intent whose time is over is a lost renewal: the token may
- *    be used up, and its replacement may be gone with a worker. It is not tried again; somebody must give a new grant.
+ * 2. A worker that finds an intent waits for its result. An intent whose time is over is a lost renewal, and not tried
+ *    again: the token may be used up, and its replacement gone with a worker.
  * 3. A use that has begun is finished, even if its caller no longer wants it: an abandoned one would be lost.
  * 4. A late worker that has its answer still writes it, if nobody has put another grant meanwhile.
  */
@@ -16,7 +16,6 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { type VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
 
-/** The result of using a token. */
 export type Used<Value> =
   /** @param token replaces the one that was used; absent: that one stays */
   | { readonly kind: 'exchanged'; readonly value: Value; readonly token?: string; readonly expiresAt?: string }
@@ -30,9 +29,8 @@ export type Used<Value> =
 export type Renewed<Value> =
   | { readonly kind: 'renewed'; readonly value: Value }
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** An earlier use, or this one, was lost. */
   | { readonly kind: 'lost'; readonly since: string }
-  /** Another worker was using the token during all the time that there was to wait. */
+  /** Another worker was using the token all the time. */
   | { readonly kind: 'busy' };
 
 export interface Renewing<Value> {
@@ -41,9 +39,9 @@ export interface Renewing<Value> {
   /** Throws if the entry may not be used; called before each use. */
   readonly check: (held: HeldEntry | undefined) => { readonly entry: VaultEntry; readonly version: string };
   readonly use: (token: string) => Promise<Used<Value>>;
-  /** True if the issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
+  /** The issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
   readonly reusable: boolean;
-  /** Limit of one use; no other worker touches the token for longer. */
+  /** Limit of one use. */
   readonly leaseMs: number;
   /** How long to wait for other workers. */
   readonly waitMs: number;
@@ -76,10 +74,8 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
 }
 
 /**
- * Writes the intent, and repeats until the vault confirms it. An intent that was written but not acknowledged would run
- * out as a lost grant, though nobody has sent the token.
- *
- * @returns undefined if another worker was first
+ * Writes the intent, and repeats until the vault confirms it: one that was written but not acknowledged would run out as
+ * a lost grant. Returns undefined if another worker was first.
  * @throws what the vault said if nothing was written
  */
 async function begin<Value>(
@@ -155,7 +151,7 @@ async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, int
   }
 }
 
-/** Ends the intent: no worker need wait for what does not come. If this write fails, the intent ends by itself. */
+/** Ends the intent, which else ends by itself. */
 async function lost<Value>(
   { vault, ref, now }: Renewing<Value>,
   { entry, version }: HeldEntry,
@@ -166,12 +162,7 @@ async function lost<Value>(
   return { kind: 'lost', since: intent.since };
 }
 
-/**
- * Retries a vault that is away until the lease is over: what is to be written exists nowhere else.
- *
- * @param intent id of this use, if an intent was written
- * @param until epoch ms
- */
+/** Retries a vault that is away until the lease is over (epoch ms): what is to be written exists nowhere else. */
 async function kept<Value>(
   { vault, ref, now }: Renewing<Value>,
   { renewal: _, ...entry }: VaultEntry,

@@ -14,7 +14,6 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 const BYTES = new TextEncoder().encode('kept');
 const SHA = createHash('sha256').update(BYTES).digest('hex');
-const CHECKSUM = Buffer.from(SHA, 'hex').toString('base64');
 const STORED = { sha256: SHA, bytes: 4, contentType: '' };
 const SECRET = 'canary-secret-key';
 
@@ -34,11 +33,11 @@ afterEach(async () => {
 
 /** Answers in turn; the last one from then on. */
 async function bucketThat(...answers: readonly Answer[]) {
-  const seen: { readonly method: string; readonly condition: unknown; readonly body: string }[] = [];
+  const seen: { readonly method: string; readonly body: string }[] = [];
   const server = await listenOnLoopback((request, response) => {
     void bodyOf(request).then((body) => {
       const answer = answers[Math.min(seen.length, answers.length - 1)];
-      seen.push({ method: request.method ?? '', condition: request.headers['if-none-match'], body });
+      seen.push({ method: request.method ?? '', body });
       answer?.(request, response);
     });
   });
@@ -58,13 +57,6 @@ const says =
     response.writeHead(status, headers);
     response.end(code === '' ? '' : `<Error><Code>${code}</Code><Message>${SECRET}</Message></Error>`);
   };
-const kept = (changes: Readonly<Record<string, string>> = {}): Answer =>
-  says(200, '', {
-    'content-length': String(BYTES.length),
-    'x-amz-checksum-sha256': CHECKSUM,
-    'last-modified': new Date().toUTCString(),
-    ...changes,
-  });
 const breaksOff: Answer = (request) => void request.socket.destroy();
 
 test.each([
@@ -90,32 +82,6 @@ test.each([
     expect(seen).toHaveLength(3);
   },
 );
-
-test.each([
-  ['two writers met', says(409, 'ConditionalRequestConflict')],
-  ['the store knows no conditions', says(501, 'NotImplemented')],
-])('where %s it is put without a condition', async (_, first) => {
-  const { store, seen } = await bucketThat(first, says(200));
-  await store.put(BYTES, 'text/plain');
-  expect(seen.map(({ condition }) => condition)).toEqual(['*', undefined]);
-});
-
-test.each([
-  ['is as it should be', kept(), ['PUT', 'HEAD']],
-  ['is of another length', kept({ 'content-length': '3' }), ['PUT', 'HEAD', 'PUT']],
-  ['is of other bytes', kept({ 'x-amz-checksum-sha256': 'another' }), ['PUT', 'HEAD', 'PUT']],
-  ['was written by what keeps no checksums', kept({ 'x-amz-checksum-sha256': '' }), ['PUT', 'HEAD', 'PUT']],
-  [
-    'is older than a day',
-    kept({ 'last-modified': new Date(Date.now() - 90_000_000).toUTCString() }),
-    ['PUT', 'HEAD', 'PUT'],
-  ],
-  ['cannot be looked at', says(403), ['PUT', 'HEAD', 'PUT']],
-] as readonly [string, Answer, string[]][])('content that is there already and %s', async (_, head, methods) => {
-  const { store, seen } = await bucketThat(says(412, 'PreconditionFailed'), head, says(200));
-  await store.put(BYTES, 'text/plain');
-  expect(seen.map(({ method }) => method)).toEqual(methods);
-});
 
 test('a redirect is not followed: the signature is for one host', async () => {
   const elsewhere = await bucketThat(says(200));
@@ -175,12 +141,6 @@ test.each([
 ] as readonly [string, Answer, object][])('a worker that %s does not start', async (_, answer, failure) => {
   const { config, ask } = await bucketThat(answer);
   await expect(setUpBucket(config, ask)).rejects.toMatchObject(failure);
-});
-
-test('a store that knows no conditions is set up all the same', async () => {
-  const { config, ask, seen } = await bucketThat(says(501), says(200));
-  await setUpBucket(config, ask);
-  expect(seen).toHaveLength(2);
 });
 
 test('a client asks three times too', async () => {

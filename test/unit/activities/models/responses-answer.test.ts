@@ -72,7 +72,7 @@ describe('events', () => {
   }, 12_000);
 
   test('that are larger than any answer needs are not kept, and the model is not asked again', async () => {
-    says = ['data: "', ...Array.from({ length: 34 }, () => 'x'.repeat(1_048_576))];
+    says = ['data: "', ...Array.from({ length: 65 }, () => 'x'.repeat(1_048_576))];
     const model = createResponsesModel('gpt', config(), loopbackEgress());
     await expect(model.step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_OUTPUT_INVALID' });
   }, 20_000);
