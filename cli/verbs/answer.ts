@@ -12,6 +12,7 @@
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type {
   ApprovalRequest,
@@ -25,15 +26,7 @@ import type {
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
-import {
-  answeredBefore,
-  type AnswerFact,
-  assertDigest,
-  assertSame,
-  messageIdOf,
-  sentUnder,
-  type Told,
-} from '../session/consent.ts';
+import { answersTo, assertDigest, messageIdOf, ownAnswer, sentUnder, type Told } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';
@@ -274,10 +267,12 @@ interface PauseVerb<Kind extends PauseKind, Said> {
   readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
   readonly send: (said: Said) => Promise<PauseAck>;
   /** Pairs the recorded answer with the one given now, as far as ledger and options have the same fields. */
-  readonly told: (fact: AnswerFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
+  readonly told: (fact: PauseFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
 }
 
 const FACTS = { outcome: 'outcome.resolved', input: 'input.provided', authorization: 'authorization.given' } as const;
+
+type PauseFact = Extract<LedgerFact, { kind: (typeof FACTS)[PauseKind] }>;
 
 export async function answerPause<
   Kind extends PauseKind,
@@ -291,22 +286,11 @@ export async function answerPause<
   const { runId } = run;
   const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
   // After an answer the call waits for something else, or for nothing; the answer then stands only in the ledger.
-  const before =
-    request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
-  const own = before.find(({ fact }) => fact.decisionId === options.decisionId);
-  if (own !== undefined) {
-    const { ack, fact } = own;
-    const { approver, digest } = fact;
-    // Sound: only facts of this kind were requested.
-    const rest = told(fact as Parameters<typeof told>[0]);
-    assertSame(callId, ack.decisionId, [
-      [approver.id, options.as],
-      [digest.startsWith(options.digest ?? ''), true],
-      ...rest,
-    ]);
-    return { ack };
-  }
-  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
+  const isInLedger = request === undefined || options.decisionId !== undefined;
+  const before = isInLedger ? answersTo(callId, await run.ledger(), FACTS[kind]) : [];
+  const own = ownAnswer(before, options.decisionId, options, told);
+  if (own !== undefined) return { ack: ackOf(own) };
+  if (request === undefined) throw notOpen(runId, callId, asksNot, before.map(ackOf).at(-1));
   const { about } = request;
   if (!isAbout(about, kind)) {
     const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${lastWord(runId)}). Nothing was sent.`;
@@ -329,6 +313,11 @@ export async function answerPause<
     approver: { id: options.as, groups: [...(options.group ?? [])] },
   });
   return { ack: await sentUnder(`--decision-id ${decisionId}`, facts, async () => await send(said)), request };
+}
+
+function ackOf({ at, fact }: { readonly at: string; readonly fact: PauseFact }): PauseAck {
+  const { callId, decisionId, answer, approver } = fact;
+  return { callId, decisionId, answer, decidedBy: approver.id, decidedAt: at };
 }
 
 function isAbout<Kind extends PauseKind>(

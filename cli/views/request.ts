@@ -236,7 +236,7 @@ const COLOURS = {
 } as const;
 
 /** A decision after which its request is closed. */
-const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
+export const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
 
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
