@@ -67,6 +67,41 @@ export async function executionChain(client: Client, workflowId: string, deadlin
   return { histories, isWhole: true };
 }
 
+interface ActivityEvent {
+  readonly kind: 'scheduled' | 'completed' | 'failed' | 'timed-out' | 'canceled';
+  /** Event id of the scheduling. */
+  readonly id: string;
+  /** Only of a scheduling. */
+  readonly name: string;
+  /** Input, result, or what the last heartbeat held before the time was over. */
+  readonly payloads: Payloads;
+  /** True for an end after a worker had got the activity. */
+  readonly wasStarted: boolean;
+}
+
+/** Reads what an event says of an activity: that it was scheduled, or how it ended. */
+export function activityIn(event: HistoryEvent): ActivityEvent | undefined {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  if (scheduled) {
+    const { activityType, input } = scheduled;
+    const id = String(event.eventId);
+    return { kind: 'scheduled', id, name: activityType?.name ?? '', payloads: input?.payloads, wasStarted: false };
+  }
+  const completed = event.activityTaskCompletedEventAttributes;
+  const failed = event.activityTaskFailedEventAttributes;
+  const timedOut = event.activityTaskTimedOutEventAttributes;
+  const ended = completed ?? failed ?? timedOut ?? event.activityTaskCanceledEventAttributes;
+  if (!ended) return undefined;
+  const heartbeat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
+  return {
+    kind: completed ? 'completed' : failed ? 'failed' : timedOut ? 'timed-out' : 'canceled',
+    id: String(ended.scheduledEventId),
+    name: '',
+    payloads: completed ? completed.result?.payloads : heartbeat && (heartbeat.payloads ?? []),
+    wasStarted: Number(ended.startedEventId ?? 0) > 0,
+  };
+}
+
 // Reads from a run's history why its workflow tasks fail.
 
 export interface FailingTask {
@@ -137,15 +172,14 @@ export async function endOf(handle: WorkflowHandle): Promise<unknown> {
   }
 }
 
-export async function decoded(
-  { options }: Client,
-  payloads: Parameters<typeof decodeArrayFromPayloads>[1],
-): Promise<readonly unknown[]> {
+type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
+
+export async function decoded({ options }: Client, payloads: Payloads): Promise<readonly unknown[]> {
   return await decodeArrayFromPayloads(options.loadedDataConverter, payloads ?? []);
 }
 
 /** Reads the first value of an event; undefined if it cannot be read: anybody may write to a namespace. */
-export async function readable(client: Client, payloads: Parameters<typeof decoded>[1]): Promise<unknown> {
+export async function readable(client: Client, payloads: Payloads): Promise<unknown> {
   const [value] = await decoded(client, payloads).catch(() => []);
   return value;
 }

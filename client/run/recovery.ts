@@ -12,7 +12,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import { endingOf, type SendEnding, stretchedSends } from '../../domain/history/discarded-send.ts';
-import { type History, type HistoryEvent, readable } from '../engine/executions.ts';
+import { activityIn, type History, type HistoryEvent, readable } from '../engine/executions.ts';
 import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
@@ -132,36 +132,30 @@ export async function discardedPart(client: Client, history: History, from: numb
   const admitted = new Map<string, UpdateRequest>();
   for (const event of events) {
     const isDiscarded = Number(event.eventId) >= from;
-    const scheduled = event.activityTaskScheduledEventAttributes;
-    if (STRETCHING.includes(scheduled?.activityType?.name ?? '')) stretches.add(String(event.eventId));
-    const completed = event.activityTaskCompletedEventAttributes;
-    // An unreadable payload is shown as such and not thrown, since the run is broken already.
-    const result = await readable(client, completed?.result?.payloads);
-    for (const callId of repeatableIn(result)) repeatable.add(callId);
+    const activity = activityIn(event);
+    if (activity !== undefined) {
+      const { kind, id, name, payloads, wasStarted } = activity;
+      // An unreadable payload is shown as such and not thrown, since the run is broken already.
+      const content = await readable(client, payloads);
+      if (kind === 'scheduled' && STRETCHING.includes(name)) stretches.add(id);
+      if (kind === 'completed') for (const callId of repeatableIn(content)) repeatable.add(callId);
+      if (isDiscarded && stretches.has(id) && (kind === 'completed' || (kind === 'timed-out' && payloads)))
+        for (const call of stretchedIn(event, content)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
+      if (isDiscarded && kind === 'scheduled' && name === ACTIVITIES.callTool) calls.set(id, callOf(event, content));
+      const call = kind === 'scheduled' ? undefined : calls.get(id);
+      if (call !== undefined)
+        calls.set(id, {
+          ...call,
+          ending: kind === 'completed' ? endingOf(content) : wasStarted ? 'unknown' : 'unsent',
+        });
+    }
     // After a reset Temporal records a message that it sends again as admitted; its acceptance does not repeat it.
     const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
     if (request) admitted.set(request.meta?.updateId ?? '', request);
-    if (!isDiscarded) continue;
-    const timedOut = event.activityTaskTimedOutEventAttributes;
-    const beat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
-    if ((completed || beat) && stretches.has(String((completed ?? timedOut)?.scheduledEventId))) {
-      const record = completed ? result : await readable(client, beat?.payloads);
-      for (const call of stretchedIn(event, record)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
-    }
-    if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
-      calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
-    }
-    const failed = event.activityTaskFailedEventAttributes;
-    const ended = completed ?? timedOut ?? failed ?? event.activityTaskCanceledEventAttributes;
-    const call = calls.get(String(ended?.scheduledEventId));
-    if (ended && call)
-      calls.set(String(ended.scheduledEventId), {
-        ...call,
-        ending: completed ? endingOf(result) : Number(ended.startedEventId ?? 0) === 0 ? 'unsent' : 'unknown',
-      });
     const acceptance = event.workflowExecutionUpdateAcceptedEventAttributes;
     const accepted = acceptance?.acceptedRequest ?? admitted.get(acceptance?.protocolInstanceId ?? '');
-    if (accepted) answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
+    if (isDiscarded && accepted)
+      answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
   }
   return {
     events: events.filter(({ eventId }) => Number(eventId) >= from).length,
