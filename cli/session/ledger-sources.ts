@@ -5,7 +5,7 @@ import { catalogOf } from '../../client/catalog/list.ts';
 import type { Countersign } from '../../client/index.ts';
 import { conversationFaults, type LedgerFault } from '../../client/ledger/check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/ledger/files.ts';
-import { readSegments } from '../../client/ledger/ledger.ts';
+import { ledgerPlace, readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { textOf } from './files.ts';
@@ -63,13 +63,8 @@ export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
   const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const { raw } = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await client.workflow.getHandle(runId).describe(),
-  );
-  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
-  const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
-  const place = { namespace: client.options.namespace, workflowId: runId, ...known };
+  const end = Date.now() + deadlineMs;
+  const place = await client.connection.withDeadline(end, async () => await ledgerPlace(client, runId));
   return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
 }
 

@@ -48,10 +48,7 @@ export interface RecordedDeeds {
   readonly accepted: Set<string>;
   /** Dispatches, as `callId/attempt`. */
   readonly dispatched: Set<string>;
-  /**
-   * Hash of the outcome with which a call's last dispatch ended, by call id. A call with an unknown outcome is left
-   * out.
-   */
+  /** Hash of the outcome with which a call's last dispatch ended, by call id; without unknown ones. */
   readonly outcomes: Map<string, string>;
   /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
   readonly lost: Set<string>;
@@ -154,8 +151,7 @@ function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): v
 }
 
 /**
- * A call with an unknown outcome may be sent again, or become known to be lost; the run decides what its ledger says.
- * @param result absent if nobody knows
+ * A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if nobody knows
  */
 function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void {
   const outcome = fieldOf(result, 'outcome');
@@ -180,8 +176,9 @@ async function noteActivity(
 ): Promise<void> {
   const activity = activityIn(event);
   if (activity === undefined) return;
-  const { kind, id, name, payloads } = activity;
+  const { kind, id, payloads } = activity;
   if (kind === 'scheduled') {
+    const { name } = activity;
     if (STRETCHING.includes(name)) scheduled.set(id, { name, callId: '' });
     if (!ABOUT_CALLS.includes(name)) return;
     const [input] = await decoded(client, payloads);

@@ -55,10 +55,7 @@ export async function livingHistory(client: Client, workflowId: string): Promise
   return { workflowId, runId, isOpen: status.name === 'RUNNING', history };
 }
 
-/**
- * Resets the run, or only reports with `dry`.
- * @throws CountersignError `USAGE`, `RUN_CLOSED`
- */
+/** Resets the run, or only reports with `dry`. @throws CountersignError `USAGE`, `RUN_CLOSED` */
 export async function recover(client: Client, workflowId: string, options: RecoverOptions): Promise<Recovery> {
   const { task, execution, reason = 'countersign recover', dry = false } = options;
   const { runId, isOpen, history } = await livingHistory(client, workflowId);
@@ -85,8 +82,7 @@ export async function recover(client: Client, workflowId: string, options: Recov
   return { ...found, became: answer.runId };
 }
 
-// The discarded part is everything that a reset takes back: decisions that stop counting, messages that Temporal sends
-// again, and calls that were sent.
+// The discarded part is what a reset takes back.
 
 export interface DiscardedCall {
   readonly callId: string;
@@ -95,10 +91,7 @@ export interface DiscardedCall {
   /** Time at which a worker got the call. */
   readonly at: string;
   readonly ending: SendEnding;
-  /**
-   * True if the operator's policy, as the run recorded it, calls the tool repeatable. The run then sends the call again
-   * by itself.
-   */
+  /** True for a repeatable tool, by the policy of then: the run sends the call again by itself. */
   readonly repeatable: boolean;
 }
 
@@ -134,20 +127,20 @@ export async function discardedPart(client: Client, history: History, from: numb
     const isDiscarded = Number(event.eventId) >= from;
     const activity = activityIn(event);
     if (activity !== undefined) {
-      const { kind, id, name, payloads, wasStarted } = activity;
+      const { kind, id, payloads } = activity;
       // An unreadable payload is shown as such and not thrown, since the run is broken already.
       const content = await readable(client, payloads);
-      if (kind === 'scheduled' && STRETCHING.includes(name)) stretches.add(id);
-      if (kind === 'completed') for (const callId of repeatableIn(content)) repeatable.add(callId);
-      if (isDiscarded && stretches.has(id) && (kind === 'completed' || (kind === 'timed-out' && payloads)))
-        for (const call of stretchedIn(event, content)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
-      if (isDiscarded && kind === 'scheduled' && name === ACTIVITIES.callTool) calls.set(id, callOf(event, content));
-      const call = kind === 'scheduled' ? undefined : calls.get(id);
-      if (call !== undefined)
-        calls.set(id, {
-          ...call,
-          ending: kind === 'completed' ? endingOf(content) : wasStarted ? 'unknown' : 'unsent',
-        });
+      if (kind === 'scheduled') {
+        if (STRETCHING.includes(activity.name)) stretches.add(id);
+        if (isDiscarded && activity.name === ACTIVITIES.callTool) calls.set(id, callOf(event, content));
+      } else {
+        if (kind === 'completed') for (const callId of repeatableIn(content)) repeatable.add(callId);
+        if (isDiscarded && stretches.has(id) && (kind === 'completed' || payloads))
+          for (const call of stretchedIn(event, content)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
+        const call = calls.get(id);
+        const ending = kind === 'completed' ? endingOf(content) : activity.wasStarted ? 'unknown' : 'unsent';
+        if (call !== undefined) calls.set(id, { ...call, ending });
+      }
     }
     // After a reset Temporal records a message that it sends again as admitted; its acceptance does not repeat it.
     const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
@@ -202,10 +195,7 @@ function stretchedIn(event: HistoryEvent, record: unknown): readonly DiscardedCa
   return sends ?? [callOf(event, undefined)];
 }
 
-/**
- * Returns the ids of calls that are repeatable by their verdict, in the result of a model step, of the judge or of a
- * stretch.
- */
+/** Returns the calls that are repeatable by their verdict, in the result of a model step, judge or stretch. */
 function repeatableIn(result: unknown): readonly string[] {
   const turns = listAt(result, 'turns');
   if (turns.length > 0) return turns.flatMap((turn) => repeatableIn(fieldOf(turn, 'step')));
