@@ -5,6 +5,7 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Payload, PayloadCodec } from '@temporalio/common';
+import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -243,8 +244,7 @@ export const KEYS = verb({
     const jwk = { kty, crv, x, y, kid, use: 'enc', alg: SEALING.alg };
     const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
     await writeOnce(resolve(terminal.directory, out), out, pem);
-    // Both forms print the same document, so that `> zone.jwk` gives what --sealing-key takes. Hints go to standard
-    // error.
+    // Both forms print the same document: `> zone.jwk` gives what --sealing-key takes.
     if (json !== true)
       terminal.err(
         `\nThe private key is in ${out}. In countersign.yaml of the workers:\n\n  grants:\n    keys:\n      - kid: ${kid}\n        privateKeyFile: ${out}\n\nClients seal with the public key above: countersign start … --sealing-key SERVER=FILE\n`,
@@ -281,7 +281,7 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
       ...(event.activityTaskCompletedEventAttributes?.result?.payloads ?? []),
       ...(failure?.applicationFailureInfo?.details?.payloads ?? []),
     ];
-    for (const payload of await decoded(sealed, codecs)) {
+    for (const payload of await decode([...codecs], [...sealed])) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
       if (encoding === UNDECODABLE_ENCODING) {
         const message = 'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.';
@@ -292,10 +292,4 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
     }
   }
   return names;
-}
-
-async function decoded(payloads: readonly Payload[], codecs: readonly PayloadCodec[]): Promise<readonly Payload[]> {
-  let read = [...payloads];
-  for (const codec of codecs.toReversed()) read = await codec.decode(read);
-  return read;
 }

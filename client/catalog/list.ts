@@ -2,10 +2,8 @@
  * Lists the catalogs of a namespace, reads their tool definitions, and computes the verdict for each tool.
  *
  * 1. Catalogs are listed through visibility; no catalog workflow is woken for it.
- * 2. A definition is returned only for the hash under which it was stored. A missing or different one is an error,
- *    never a gap.
- * 3. Verdicts come from the same judge that runs use, so what is shown is what happens. A run's own policy can still
- *    tighten them.
+ * 2. A definition is returned only for the hash under which it was stored; another one is an error, never a gap.
+ * 3. Verdicts come from the judge of runs. A run's own policy can still tighten them.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';

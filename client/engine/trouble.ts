@@ -101,10 +101,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
   }
 }
 
-/**
- * True if Temporal has answered as many updates of this execution as it takes (`history.maxTotalUpdates`, 2,000 by
- * default). The workflow continues as new soon: Temporal tells it so at nine tenths of them.
- */
+/** True if the execution takes no more updates (`history.maxTotalUpdates`); it continues as new soon. */
 export function takesNoUpdates(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : error;
   return (
@@ -136,10 +133,7 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
-/**
- * True if the workflow has no such query or update, in the words of `@temporalio/workflow`. Every run and catalog has
- * all that are asked here, once all workers are of this release.
- */
+/** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */
 function isOfAnotherKind(error: unknown): boolean {
   if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
@@ -155,9 +149,8 @@ function ofAnotherKind(about: Subject): string {
 }
 
 /**
- * True if Temporal handed the update to a worker and got the workflow task back without an answer to it. Temporal
- * then rejects the update, which leaves nothing in history (temporalio/temporal#5169). A worker that had stood still
- * does this.
+ * True if a workflow task came back without an answer to the update: Temporal then rejects it, and records nothing
+ * (temporalio/temporal#5169).
  */
 function isUnprocessed(error: unknown): error is WorkflowUpdateFailedError {
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
@@ -238,7 +231,7 @@ export function workflowIdOf(subject: Subject): string {
 // Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
-const WORKFLOW_TASKS = 1;
+export const WORKFLOW_TASKS = 1;
 
 /** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
 const SEEN_WITHIN_MS = 90_000;
@@ -247,10 +240,7 @@ const SEEN_WITHIN_MS = 90_000;
 const MOST_MS = 5_000;
 const EVERY_MS = 10_000;
 
-/**
- * Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. After Temporal was away, a
- * worker that runs is missing from the list until it polls again (the SDK waits up to 10 s between two tries).
- */
+/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
 export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
   try {
     return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
@@ -262,10 +252,7 @@ export async function unserved(client: Client, about: Subject): Promise<Counters
   }
 }
 
-/**
- * Looks at once and then every 10 s; never throws.
- * @param tell called once for each period in which no worker polls
- */
+/** Looks at once and then every 10 s; never throws. @param tell called once for each period in which no worker polls */
 export async function tellUnserved(
   client: Client,
   about: Subject,
