@@ -43,8 +43,7 @@ export async function writeConfig(folder: DevFolder, model: DemoModel, filesUrl:
 function configOf({ artifacts }: DevFolder, { config }: DemoModel, filesUrl: string): ConfigInput {
   return {
     servers: {
-      // Trusting the server lets its annotations exempt a call from asking. Only a boolean `readOnlyHint: true` does
-      // so.
+      // A trusted server's annotations exempt a call from asking, and only by `readOnlyHint: true`.
       files: { url: filesUrl, trusted: true, credentials: { kind: 'none' } },
     },
     models: { demo: config },

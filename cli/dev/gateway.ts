@@ -68,9 +68,7 @@ export async function startDevGateway(
 /** Administrator of the catalog, as the configuration of `cli/dev/folder.ts` names her. */
 const BY = { id: 'ann' };
 
-/**
- * Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays.
- */
+/** Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays. */
 async function connectDevCatalog(
   { client, taskQueue }: { readonly client: Client; readonly taskQueue: string },
   url: string,

@@ -34,10 +34,7 @@ export class Stack {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }
 
-  /**
-   * Stops all parts and returns their errors. It never throws, since one part that ends badly must not keep the others
-   * alive.
-   */
+  /** Stops all parts, whichever of them fails, and returns their errors. */
   async stop(): Promise<readonly string[]> {
     const troubles: string[] = [];
     for (const { name, stop } of this.#parts.splice(0).toReversed()) {

@@ -113,10 +113,7 @@ export async function brokenIn(
   );
 }
 
-/**
- * Returns the first damage. State carried into an execution is taken as it is, so the executions after a damaged one
- * look consistent.
- */
+/** Returns the first damage: executions after a damaged one take what it carried as it is, and look consistent. */
 async function firstFault(
   runId: string,
   histories: ExecutionChain['histories'],

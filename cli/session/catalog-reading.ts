@@ -98,8 +98,7 @@ export interface ReadCatalogs {
 }
 
 /**
- * Reads several catalogs, in their order; those that nobody has connected are left out, and one that cannot be read
- * hides no other.
+ * Reads several catalogs, in their order, without those that nobody has connected. One that fails hides no other.
  * @throws CountersignError if none can be read
  */
 export async function readCatalogs(
@@ -121,16 +120,12 @@ export async function readCatalogs(
   return { snapshots, unread };
 }
 
-/** Any other error is a fault of the command, not an answer. */
 function asAnswer(error: unknown): CountersignError {
   if (error instanceof CountersignError) return error;
   throw error;
 }
 
-/**
- * Returns the entries of the named tools, or of all tools.
- * @throws CountersignError `USAGE`, `TOOL_UNKNOWN`
- */
+/** Returns the entries of the named tools, or of all tools. @throws CountersignError `USAGE`, `TOOL_UNKNOWN` */
 export function chosenEntries(
   snapshot: Pick<CatalogSnapshot, 'server' | 'entries'>,
   tools: readonly string[],

@@ -51,10 +51,7 @@ export function messageIdOf(kind: string, callId: string, by: string): string {
   return `${kind}-${callId}-by-${by.slice(0, 100)}-${randomUUID().slice(0, 13)}`;
 }
 
-/**
- * @param named a digest or its beginning, if the decider names one
- * @throws CountersignError `DIGEST_MISMATCH`
- */
+/** @param named a digest or its beginning, if the decider names one @throws CountersignError `DIGEST_MISMATCH` */
 export function assertDigest(
   runId: string,
   { callId, digest }: Pick<ApprovalRequest, 'callId' | 'digest'>,

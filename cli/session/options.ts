@@ -113,10 +113,7 @@ export function port(given: string): number {
   return value;
 }
 
-/**
- * Characters of a digest that bind what was read. Whoever edits arguments may search for two requests whose digests begin
- * alike: 128 bits are beyond that, 48 are not.
- */
+/** Characters of a digest that bind what was read: nobody finds two requests that share 128 bits, 48 they would. */
 export const DIGEST_CHARACTERS = 32;
 
 /** Parses a digest, or enough of its beginning. */
@@ -129,10 +126,7 @@ export function digestOf(given: string): string {
   return digest;
 }
 
-/**
- * Parses an instant. The text must name a time zone, since the run may be read on the other side of the world.
- * @returns UTC with milliseconds
- */
+/** Parses an instant with its time zone. @returns UTC with milliseconds */
 export function time(given: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;
   if (Number.isNaN(ms))

@@ -112,10 +112,7 @@ function escaped(char: string): string {
   return codes.map((code) => `\\u${code.toString(16).padStart(4, '0')}`).join('');
 }
 
-/**
- * Reports the error that ends a command: one line on standard error.
- * @returns the exit code of the error table
- */
+/** Reports the error that ends a command: one line on standard error. @returns the exit code of the error table */
 export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
   // Commander has already printed the text of `--help` or `--version`.
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
@@ -126,10 +123,7 @@ export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boole
   return traits.exitCode;
 }
 
-/**
- * Makes every invisible character visible but line breaks. What follows one is indented: a message may end with the words
- * of a workflow that somebody else has started, and no line of these may look like one of ours.
- */
+/** Makes all but line breaks visible. Lines after one are indented: none of somebody else's words looks like ours. */
 function paragraph(message: string): string {
   return message.split('\n').map(visible).join('\n  ');
 }

@@ -65,8 +65,7 @@ interface MessageIds {
 
 /**
  * Sends a message under an id. If the answer gets lost, the error names that id.
- * @param version the version that the message changes, if it names one
- * @param more other options without which it would not be the same message
+ * @param more options without which it would not be the same message
  */
 export async function sendAs<T>(
   { as, group = [], requestId = randomUUID() }: Acting,
@@ -351,10 +350,7 @@ export async function changeTools(
   return changeAnswer(snapshot, acks, await readChanged(handle, settings, acks.at(-1)), names);
 }
 
-/**
- * Sends changes of tools. A catalog may have more tools than one message: those that are missing are kept.
- * @param version that the first message changes
- */
+/** Sends changes of tools, in several messages if need be. @param version that the first message changes */
 export async function sendChanges(
   handle: CatalogHandle,
   options: Acting,
@@ -415,7 +411,6 @@ const DEFAULT_DEADLINE_SECONDS = 60;
 
 /**
  * Waits for the end of a refresh and collects what has changed.
- * @param before absent if there was no catalog
  * @throws CountersignError with the code of a refresh that failed, or `RESULT_UNCERTAIN` if the refresh goes on
  */
 export async function awaitRefresh(

@@ -500,10 +500,7 @@ function verbOf(plan: BatchPlan): string {
   return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
-/**
- * Returns the first refusal, whose exit code becomes the command's; where none was refused, the first decision without an
- * answer. That one is no refusal: it may count.
- */
+/** Returns the first refusal; where there is none, the first decision without an answer, which may count. */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
   const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
   const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');

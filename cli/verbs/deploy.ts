@@ -188,10 +188,7 @@ function progress({ err }: Terminal): (left: number) => void {
 
 type MayMove = NonNullable<DrainOptions['mayMove']>;
 
-/**
- * Replays each run with the code of this command, which must be that of the current build, and asks it what every build
- * must refuse, as `countersign replay --live` does.
- */
+/** Replays each run with this code, which must be that of the current build, as `countersign replay --live` does. */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
   const { liveHistories } = await import('../../workers/replay/replay.ts');

@@ -68,10 +68,7 @@ function failed(message: string, facts: Readonly<Record<string, number>>): Count
   return new CountersignError('POLICY_CASES_FAILED', message, facts);
 }
 
-/**
- * Warns of policy for servers that the configuration does not name. A run may still bring such a server, or a catalog
- * may hold it.
- */
+/** Warns of policy for servers that are not configured: runs and catalogs may still have them. */
 function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 'serverUrls'>): string[] {
   return Object.keys(policy.servers ?? {}).flatMap((name) =>
     Object.hasOwn(serverUrls, name)

@@ -123,10 +123,7 @@ async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, Hist
   }
 }
 
-/**
- * Returns why a history does not replay. A history that stops the replayer, or of which nothing replays, has no
- * diagnosis beyond its error.
- */
+/** Returns why a history does not replay, if more can be told than its error. */
 async function diagnosed(
   { workflowId, error }: ReplayOutcome,
   history: History | undefined,

@@ -110,8 +110,7 @@ function warningOf({ code, message }: CountersignError): { readonly code: string
 const FIRST_WORD_SECONDS = 5;
 
 /**
- * Returns why no worker has taken the run yet, or which names in `allowedTools` no server has. The run goes on without
- * those, so a typing error is reported while the user still looks.
+ * Returns why no worker has taken the run yet, or which names in `allowedTools` no server has: the run goes on.
  * @throws CountersignError if the spec is refused
  */
 async function troubleAtStart(
@@ -183,10 +182,7 @@ async function readKey(path: string, shown: string): Promise<JWK> {
   }
 }
 
-/**
- * @param urls URLs of configured servers
- * @param spec is not checked yet; `startRun` checks it next
- */
+/** @param urls URLs of configured servers @param spec is not checked yet; `startRun` checks it next */
 export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option.Pairs, spec: unknown): SealingTargets {
   const own = ownUrls(spec);
   return Object.fromEntries(

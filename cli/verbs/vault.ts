@@ -180,9 +180,7 @@ const REKEY = verb({
   },
 });
 
-/**
- * Encrypts one entry again. A concurrent writer may have used another key, so the entry is read again after a conflict.
- */
+/** Encrypts one entry again, and once more where somebody has written it meanwhile. */
 async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const held = await vault.read(ref);

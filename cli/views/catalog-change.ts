@@ -17,9 +17,7 @@ import { count, fields, names, said, short, shortInstant, shortName } from './fo
 
 /**
  * Describes the result of a change of tool policies.
- * @param before the catalog as it was shown
  * @param acks what was answered to each message; of several, one may wait for a second administrator and another not
- * @param after the catalog now, with its effective verdicts
  */
 export function changeAnswer(
   before: CatalogSnapshot,
@@ -85,10 +83,7 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
   };
 }
 
-/**
- * Lists what an import would change.
- * @param connection parts of the connection that differ from the file
- */
+/** Lists what an import would change. @param connection parts of the connection that differ from the file */
 export function planAnswer(
   { tenant, server, policyVersion }: CatalogSnapshot,
   plan: ImportPlan,
@@ -137,9 +132,7 @@ export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answ
   };
 }
 
-/**
- * Describes a connection and the tools found over it; trusting the server may still wait for a second administrator.
- */
+/** Describes a connection and the tools found over it; to trust the server may wait for a second administrator. */
 export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number): Answer {
   const { snapshot } = refreshed;
   const { server, connection, pending } = snapshot;

@@ -31,10 +31,7 @@ export function timeLeft(instant: string, now: number): string {
   return left > 0 ? `${duration(left)} left` : `passed ${duration(-left)} ago`;
 }
 
-/**
- * Gives seconds in UTC, like everything on the wire. A namespace writer can send texts that are no times; these are
- * made visible.
- */
+/** Gives seconds in UTC, like everything on the wire; what is no time is made visible. */
 export function shortInstant(instant: string): string {
   return visible(instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z'));
 }
@@ -109,10 +106,7 @@ export function toolText(server: string, tool: string): string {
   return `${named(server)}/${named(tool)}`;
 }
 
-/**
- * Names a tool from a memo. The memo's name has already been made visible, which a second escaping does not change, and
- * may be cut.
- */
+/** Names a tool from a memo, where its name was made visible, and may be cut. */
 export function memoToolText(server: string, tool: string): string {
   const shown = spaced(tool);
   return `${named(server)}/${/^[^\s"\\,;()]+$/u.test(shown) ? shown : `"${shown.replaceAll('"', '\\"')}"`}`;

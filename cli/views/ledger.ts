@@ -97,10 +97,7 @@ function again(generation: number): string {
 
 export type ExportFormat = 'jsonl' | 'csv';
 
-/**
- * Columns in order, documented in docs/operations/ledger.md. A column is never renamed or moved; new ones come at the
- * end.
- */
+/** In order (docs/operations/ledger.md). None is ever renamed or moved; new ones come at the end. */
 const COLUMNS: readonly (readonly [name: string, of: (entry: AnyEntry) => unknown])[] = [
   ['seq', ({ seq }) => seq],
   ['at', ({ at }) => at],
