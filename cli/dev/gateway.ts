@@ -92,7 +92,6 @@ export async function startDevCodec(
   if (config.encryption.keys.length === 0) return undefined;
   const origins = [`http://127.0.0.1:${uiPort}`, `http://localhost:${uiPort}`];
   const codecServer = CodecServerConfig.parse({ port: 0, development: true, origins });
-  // Readers on one's own machine are not logged.
   const log = { ...linesTo(terminal), info: () => undefined };
   return await startCodec({ config: codecServer, file: { ...config, codecServer } }, namespace, log);
 }
