@@ -32,34 +32,31 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
   if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
-  const { title, missing, notThere, facts } = namingOf(about);
-  if (isOfAnotherKind(error) && about !== '')
-    return new CountersignError(missing, ofAnotherKind(about), facts, { cause: error });
+  const { name, title, missing, notThere, facts } = namingOf(about);
+  const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
+  if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
   const coded = codedFailureIn(error);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
-  if (isUnprocessed(error)) {
-    const message = `A worker finished its workflow task without the message to ${namingOf(about).name}; nothing of it was recorded. Send it again with the same id.`;
-    return new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
-  }
-  if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
-  if (error instanceof WorkflowExecutionAlreadyStartedError) {
-    return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
-      cause: error,
-    });
-  }
+  if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
+  if (isUnprocessed(error))
+    return trouble(
+      'ENGINE_UNAVAILABLE',
+      `A worker finished its workflow task without the message to ${name}; nothing of it was recorded. Send it again with the same id.`,
+    );
+  if (error instanceof WorkflowNotFoundError) return trouble(missing, notThere);
+  if (error instanceof WorkflowExecutionAlreadyStartedError)
+    return trouble('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`);
   if (error instanceof NamespaceNotFoundError) {
     const message = `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`;
-    return new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
+    return trouble('SETUP_INCOMPLETE', message, {});
   }
-  return engineTrouble(error, about);
+  return engineTrouble(error, about, trouble);
 }
 
+type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => CountersignError;
+
 /** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
-function engineTrouble(error: unknown, about: Subject): CountersignError {
-  const { missing, notThere, facts } = namingOf(about);
-  const trouble = (code: ErrorCode, message: string): CountersignError =>
-    new CountersignError(code, message, facts, { cause: error });
+function engineTrouble(error: unknown, about: Subject, trouble: Trouble): CountersignError {
+  const { missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
@@ -188,21 +185,12 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 /** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
-interface Naming {
-  /** Fits after a preposition, as in `run life`. */
-  readonly name: string;
-  /** Begins a sentence. */
-  readonly title: string;
-  readonly missing: ErrorCode;
-  /** Code for a workflow that can finish no task. */
-  readonly stuck: ErrorCode;
-  /** Message for a subject that does not exist. */
-  readonly notThere: string;
-  readonly facts: ErrorFacts;
-}
-
-export function namingOf(subject: Subject): Naming {
-  if (typeof subject === 'string') {
+/**
+ * Names a subject: `title` begins a sentence; `missing` and `notThere` are code and message if it does not exist, `stuck`
+ * is the code if it can finish no workflow task.
+ */
+export function namingOf(subject: Subject) {
+  if (typeof subject === 'string')
     return {
       name: `run ${subject}`,
       title: `Run ${subject}`,
@@ -210,8 +198,7 @@ export function namingOf(subject: Subject): Naming {
       stuck: 'RUN_STUCK',
       notThere: `There is no open run ${subject} in this namespace. If the retention of the namespace is over, its record is where \`ledger\` of the configuration kept it.`,
       facts: subject === '' ? {} : { runId: subject },
-    };
-  }
+    } as const;
   const { tenant, server } = subject;
   return {
     name: `the catalog of ${server}`,
@@ -220,7 +207,7 @@ export function namingOf(subject: Subject): Naming {
     stuck: 'CATALOG_UNAVAILABLE',
     notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${shellWord(tenant)} --as ID`,
     facts: { tenant, server },
-  };
+  } as const;
 }
 
 /** Returns the workflow id; updates with the same one share a lane. */

@@ -4,7 +4,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { type LedgerEntry, type LedgerLine, Segment } from '../../contracts/schemas/ledger.ts';
@@ -89,14 +89,24 @@ export async function readPinnedTools(
   );
   const sha256 = listed.at(-1);
   if (sha256 === undefined) return undefined;
-  if (source.artifacts === undefined) {
-    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
-    throw new CountersignError('ARTIFACT_MISSING', message, { runId: source.workflowId });
-  }
   // The ledger names the hash alone.
-  const bytes = await source.artifacts.get({ sha256, bytes: 0, contentType: '' });
-  const stored: unknown = JSON.parse(new TextDecoder().decode(bytes));
-  return parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `list of tools of ${server}`);
+  const ref = { sha256, bytes: 0, contentType: '' };
+  return await readToolList(source.artifacts, ref, `list of tools of ${server}`, { runId: source.workflowId });
+}
+
+/** @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT` */
+export async function readToolList(
+  artifacts: ArtifactReader | undefined,
+  ref: ArtifactRef,
+  what: string,
+  facts: ErrorFacts = {},
+): Promise<ServerTools> {
+  if (artifacts === undefined) {
+    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
+    throw new CountersignError('ARTIFACT_MISSING', message, facts);
+  }
+  const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
+  return parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', what);
 }
 
 /** Reads at most so many messages of a run's conversation from this number on; older ones from stored segments. */
