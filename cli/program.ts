@@ -66,7 +66,6 @@ export async function createProgram(terminal: Terminal, asJson: boolean, asked =
       writeOut: (text) => terminal.out(text),
       // With --json, commander's help after a mistake is suppressed: it is for people.
       writeErr: (text) => (asJson ? undefined : terminal.err(text)),
-      // Errors are reported in one place, see `session/verb.ts`.
       outputError: () => undefined,
       getOutHasColors: () => false,
     })

@@ -63,7 +63,6 @@ function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean 
   return own.length === kept.size && own.every((entry) => kept.has(entry));
 }
 
-/** Finds the cause of the difference between `run`, the run's own ledger, and `copy`. */
 export async function brokenBy(
   { client, settings, deadlineMs }: Session,
   runId: string,
@@ -189,7 +188,6 @@ export function causesOf(outcomes: readonly Diagnosed[]): Causes {
   return causes;
 }
 
-/** What a replay says where histories failed. */
 export function replayFailureText(failed: number, replayed: number, causes: Causes): string {
   const { build, query, unknown, unread, notLookedAt } = causes;
   if (unread === failed)

@@ -62,9 +62,6 @@ export function assertDigest(
   throw new CountersignError('DIGEST_MISMATCH', message, { runId, callId });
 }
 
-// Answers that were sent before.
-
-/** An answer of any kind to a request. */
 type AnswerFact = Extract<LedgerFact, { digest: string; decisionId: string }>;
 
 interface Recorded<Fact> {

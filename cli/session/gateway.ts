@@ -186,8 +186,6 @@ export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted
   };
 }
 
-// A codec server has settings of its own.
-
 export interface CodecSettings {
   readonly config: CodecServerConfig;
   readonly file: Config;

@@ -24,7 +24,6 @@ interface SourceOptions extends GlobalOptions {
 /** Heads and later entries cannot miss what was deleted as a whole. */
 const NOTHING: LedgerFault = { kind: 'missing', seq: 0, reason: 'is missing: the copy holds no entry at all' };
 
-/** Reads the copy that the options name; undefined if they name none. */
 export async function namedCopy(
   runId: string,
   options: SourceOptions,
@@ -59,7 +58,6 @@ export async function liveLedger(
 
 export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
-/** Reads the same ledger in the form of a copy. */
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
   const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
@@ -93,7 +91,6 @@ export interface LedgerHead {
 }
 
 export interface LedgerOwner {
-  /** The count and head that the owner itself reports. */
   head(): Promise<LedgerHead>;
   ledger(): Promise<readonly LedgerEntry[]>;
 }

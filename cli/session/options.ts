@@ -116,7 +116,6 @@ export function port(given: string): number {
 /** Characters of a digest that bind what was read: nobody finds two requests that share 128 bits, 48 they would. */
 export const DIGEST_CHARACTERS = 32;
 
-/** Parses a digest, or enough of its beginning. */
 export function digestOf(given: string): string {
   const digest = given.toLowerCase();
   if (!/^[0-9a-f]{32,64}$/.test(digest))
@@ -134,7 +133,6 @@ export function time(given: string): string {
   return new Date(ms).toISOString();
 }
 
-/** Collects an option that may be given several times. */
 export function repeated(given: string, before: readonly string[] = []): readonly string[] {
   return [...before, given];
 }
@@ -165,7 +163,6 @@ export type GlobalOptions = Values<typeof GLOBAL_OPTIONS>;
 export const RUN = one('run id');
 export const CALL = one('call id, such as t2.c0');
 
-/** Options that name somebody: the rows of the verbs that speak in a person's name. */
 export const actor = (who: string): OptionRow<string> => needed(text('<id>', who));
 export const COMMENT = text('<text>', 'kept in the ledger');
 export const DECIDER_GROUP = several('<name>', 'a group the decider belongs to');

@@ -48,15 +48,12 @@ export interface ClientSettings {
   readonly trusted: Readonly<Record<string, boolean>>;
   /** Server name → tools whose calls may be sent twice. */
   readonly repeatable: Readonly<Record<string, readonly string[]>>;
-  /** True in trust mode `signed`. */
   readonly isSigned: boolean;
   /** The organisation's policy: workers with this file judge by the same one that a command shows. */
   readonly policy: Config['policy'];
   /** The configuration file, absolute; absent if there is none. */
   readonly path?: string;
-  /** The worker deployment, if the workers have one. */
   readonly deployment?: string;
-  /** Names of the channels by which people are told. */
   readonly channels: readonly string[];
 }
 
@@ -186,7 +183,6 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
 
 interface Reachable {
   readonly value: unknown;
-  /** The reason why the bucket cannot be read from here. */
   readonly withoutBucket?: string;
 }
 

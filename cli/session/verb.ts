@@ -38,14 +38,12 @@ interface VerbRow<Args, Options> {
   readonly args?: Args;
   readonly options?: Options;
   readonly examples: readonly string[];
-  /** Stands below the examples. */
   readonly note?: string;
   readonly verbs?: readonly Verb[];
   /** Absent if the verb is only a name for its `verbs`. Returns nothing if it has written its answer by itself. */
   readonly run?: (given: Given<Args, Options>) => Promise<Answer | undefined>;
 }
 
-/** Adds the verb to the program, or to the verb above it. */
 export type Verb = (parent: Command, terminal: Terminal) => void;
 
 type None = Readonly<Record<never, never>>;
@@ -86,7 +84,6 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
   terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
 }
 
-/** Waits until a command that serves is asked to end. */
 export async function ended(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

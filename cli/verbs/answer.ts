@@ -39,7 +39,6 @@ import { requestsAnswer } from './requests.ts';
 
 const PLACE = { run: option.RUN, call: option.CALL };
 
-/** @param digest help of `--digest` */
 const answering = (
   digest = 'answer only the request with this digest',
 ): Readonly<
@@ -246,13 +245,10 @@ async function answerTo(
   throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
-// Sends one answer to a request about something else than consent.
-
 export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
 }
 
-/** The fields that every answer has besides its content. */
 type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
   readonly decisionId: string;
   readonly approver: { readonly id: string; readonly groups: string[] };

@@ -41,7 +41,6 @@ import {
 export const SERVER = option.one('name of the server');
 export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
 
-/** The options of messages that a person sends to a catalog. */
 export const MESSAGE = {
   group: option.several('<name>', 'a group that they belong to'),
   requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
@@ -52,7 +51,6 @@ export const EXPECTED_VERSION = option.parsed(
   'change only this version of the catalog (default: the one read now)',
 );
 export const ACTING = { tenant: TENANT, as: option.actor('who makes the change'), ...MESSAGE };
-/** The options of a message that names the version that was shown. */
 const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
 
 type Acting = Omit<option.Values<typeof ACTING>, 'tenant'>;
@@ -255,7 +253,6 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
   });
 }
 
-/** Verbs that send a second administrator's decision on a change that waits. */
 export const DECISIONS: readonly Verb[] = [
   decision(
     'approve',
@@ -265,7 +262,6 @@ export const DECISIONS: readonly Verb[] = [
   decision('reject', 'refuse a change that waits', 'Refuse a change that waits; nothing of it applies'),
 ];
 
-/** Hexadecimal characters of a sha256. */
 const WHOLE_DIGEST = 64;
 
 function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {
@@ -322,7 +318,6 @@ export async function decideChange(
   return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings, ack));
 }
 
-/** A change of tool policies, for `catalog allow`, `ask`, `deny`, `enable` and `disable`. */
 export interface ToolsChange {
   readonly server: string;
   readonly tools: readonly string[];

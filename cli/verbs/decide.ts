@@ -263,7 +263,6 @@ export interface DecideOptions extends option.GlobalOptions {
   readonly decisionId?: string;
 }
 
-/** The part of a decision that depends on its kind. */
 export type Judged<Said = DecisionInput> = Said extends DecisionInput
   ? Omit<Said, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>
   : never;
@@ -385,8 +384,6 @@ function ackOf({ at, fact }: { readonly at: string; readonly fact: Accepted }): 
   return { callId, decisionId, status, decidedBy: approver.id, decidedAt: at, ...defined({ until }) };
 }
 
-// A batch is planned from the open requests, shown, and then sent.
-
 interface BatchOptions extends DecideOptions {
   readonly all?: true;
   readonly yes?: true;
@@ -459,7 +456,6 @@ async function openNamed(
   throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
 }
 
-/** Says why a batch is not sent; undefined if it may be. */
 export function notConfirmed(
   runId: string,
   plan: BatchPlan,

@@ -115,7 +115,6 @@ async function replay(
   return outcomes;
 }
 
-/** Yields the histories, and keeps each until its outcome is known. */
 async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
   for await (const recorded of histories) {
     if (recorded.kind === 'history') given.set(recorded.name, recorded.history);

@@ -39,7 +39,6 @@ const LIST = verb({
   },
 });
 
-/** Entries that an error names. */
 const MOST_NAMED = 20;
 
 function unreadJson(unread: readonly CountersignError[]): { unread?: readonly { code: string; message: string }[] } {

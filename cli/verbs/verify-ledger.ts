@@ -110,7 +110,6 @@ async function whyBroken(
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };
   if (!isRecordInDoubt(faults, compared)) return undefined;
-  // The faults are reported even if their reason cannot be found.
   return await ask(compared).catch(() => undefined);
 }
 
@@ -224,7 +223,6 @@ interface Combined {
 
 function combined(runId: string, { copy, live, trusted }: Sources, head: string | undefined): Combined {
   const read = copy ?? live;
-  // Either a copy or the run has been read.
   if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const { entries, report } = read;
   // The run's own entries were verified with history; a copy may have further entries.

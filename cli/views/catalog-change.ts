@@ -122,8 +122,6 @@ export function planAnswer(
   };
 }
 
-// A refresh report lists what a refresh has found.
-
 export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answer {
   const { tenant, server, policyVersion, entries } = snapshot;
   return {
@@ -168,8 +166,6 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
   const head = `refresh ${report.refresh} at ${shortInstant(report.at)}: ${count(snapshot.entries.length, 'tool')}`;
   return rows.every(([, value]) => value === '') ? `${head}, nothing has changed` : `${head}\n${fields(paint, rows)}`;
 }
-
-// Each fact in a catalog's ledger becomes one line.
 
 type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
 export type RunFact = Exclude<LedgerFact, CatalogFact>;
@@ -237,6 +233,5 @@ export interface RefreshDifference {
   readonly added: readonly string[];
   readonly missing: readonly string[];
   readonly returned: readonly string[];
-  /** Tools whose definition has changed. */
   readonly changed: readonly string[];
 }

@@ -82,7 +82,6 @@ function answered(fact: Extract<RunFact, { readonly kind: 'outcome.resolved' | '
   return `${again(generation)}${answer} by ${said(approver.id)}, digest ${short(digest)}${then(': ', comment)}`;
 }
 
-/** Writes a text with what goes around it, if there is one. */
 function then(before: string, text: string | undefined, after = ''): string {
   return text === undefined ? '' : `${before}${said(text)}${after}`;
 }
@@ -138,7 +137,6 @@ function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   return lines.map((line) => `${safeJson(line)}\n`).join('');
 }
 
-/** Writes CSV (RFC 4180) with a header. */
 function csv({ place: { workflowId }, entries }: LedgerCopy): string {
   const rows = [
     ['run', ...COLUMNS.map(([name]) => name)],

@@ -17,7 +17,6 @@ import { stateText } from './run.ts';
 interface Shown extends Recovery {
   readonly diagnosis: Diagnosis;
   readonly failing?: FailingTask;
-  /** State of the run after the reset. */
   readonly state?: RunState;
 }
 
@@ -112,8 +111,6 @@ function callText(call: DiscardedCall): string {
         : 'not sent again by itself: a person is asked what became of it';
   return `${sentText(call)}; ${next}`;
 }
-
-// A stuck run is read from its history.
 
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
   return { failing, readTo: upTo, of, ...defined({ task }), calls };

@@ -17,9 +17,7 @@ export interface Verified extends LedgerReport {
   readonly historyFrom?: number;
   /** Signatures of people and services on decisions and on the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
-  /** The reason for a broken ledger, if the run and its history were asked. */
   readonly because?: BrokenBy;
-  /** Set if the run is stuck and its history was read instead. */
   readonly stuck?: StuckRun;
 }
 

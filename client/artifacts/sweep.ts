@@ -34,7 +34,6 @@ interface SweepOptions {
 export interface SweepReport {
   readonly artifacts: number;
   readonly young: number;
-  /** Number of artifacts that are old and needed. */
   readonly needed: number;
   readonly removed: readonly { readonly sha256: string; readonly bytes: number }[];
 }

@@ -126,7 +126,6 @@ export class CatalogHandle {
     );
   }
 
-  /** Asks the catalog to list the server's tools again. */
   async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
     return await this.#update('refresh', catalogMessage(CatalogRefresh, input, 'refresh'));
   }
@@ -280,8 +279,6 @@ interface ChangeMessage {
 }
 
 type SignedState = Awaited<ReturnType<SignedRun['state']>>;
-
-// Messages are checked for shape and size before they leave.
 
 /** The input of a message; a message without an id gets a random one. */
 type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };

@@ -18,7 +18,6 @@ import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
 
-/** The newest execution of a workflow, and its history. */
 interface LivingHistory {
   readonly workflowId: string;
   /** Temporal run id. */
@@ -29,7 +28,6 @@ interface LivingHistory {
 
 export interface Recovery {
   readonly runId: string;
-  /** The Temporal run that is reset. */
   readonly execution: string;
   /** Event id of the completed workflow task that is undone, together with everything after it. */
   readonly task: number;
@@ -82,8 +80,6 @@ export async function recover(client: Client, workflowId: string, options: Recov
   return { ...found, became: answer.runId };
 }
 
-// The discarded part is what a reset takes back.
-
 export interface DiscardedCall {
   readonly callId: string;
   readonly server: string;
@@ -96,7 +92,6 @@ export interface DiscardedCall {
 }
 
 export interface DiscardedAnswer {
-  /** Name of the update. */
   readonly update: string;
   readonly id: string;
   readonly callId?: string;

@@ -205,7 +205,6 @@ export class RunHandle {
     return await this.#update<Advance>(UPDATES.advance);
   }
 
-  /** Asks Temporal to cancel the run. */
   async cancel(): Promise<void> {
     await this.#engine.call(this.runId, () => this.#handle.cancel());
   }

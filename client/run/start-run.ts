@@ -125,7 +125,6 @@ type StartSpec = Omit<RunSpecInput, 'servers'> & { readonly servers?: readonly S
 
 interface GivenToken {
   readonly token: string;
-  /** Its place, for errors. */
   readonly path: string;
 }
 
@@ -254,12 +253,9 @@ function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSear
   ]);
 }
 
-// A worker's first answer says that the spec is accepted, or why it is not.
-
 /** `temporal.api.enums.v1.EventType`. */
 const WORKFLOW_EXECUTION_FAILED = 3;
 const WORKFLOW_TASK_COMPLETED = 7;
-/** Activities that ask the model. */
 const ASKS_MODEL: readonly string[] = ['modelStep', 'stretch'];
 const CLOSED: ReadonlySet<number> = new Set([2, 4, 21, 27, 28]);
 

@@ -106,7 +106,6 @@ function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): 
   };
 }
 
-/** Reads pages of the ledger of one execution, and what the requests in them are about. */
 function pagesOf(client: Client, source: LedgerSource, read: Read) {
   const { workflowId, runId } = source;
   const opened = new OpenedRequests(
@@ -193,7 +192,6 @@ export class PatientReader {
   #hasBegun = false;
   /** True once a worker has answered; Temporal itself may have begun the watch. */
   #isTakenOn = false;
-  /** The failure of the last attempt, if it failed. */
   #trouble: CountersignError | undefined;
 
   constructor(engine: Engine, workflowId: string, patience: Patience) {
@@ -272,7 +270,6 @@ export class PatientReader {
 
 /** A caller may give every call the deadline of its wait, as commands do. */
 const LONGEST_CALL_MS = 10_000;
-/** Pause before a wait that has failed begins again. */
 const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];

@@ -27,7 +27,6 @@ export interface SealingRequest {
   readonly key: JWK;
   /** Lifetime of the sealed grant: at least as long as the run may wait. */
   readonly expiresInSeconds: number;
-  /** The current time in milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -77,8 +76,6 @@ async function sealingKey(jwk: JWK): Promise<{ kid: string; key: ImportedKey }> 
     throw refuse('cannot be read');
   }
 }
-
-// A fresh grant replaces one that the server no longer accepts, while the run is under way.
 
 export interface FreshGrant {
   readonly server: string;

@@ -69,8 +69,6 @@ function encoded(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-// A signer holds the key of a service, or one person's own.
-
 export interface Signer {
   /** Key id, as the trusted keys of the workers have it. */
   readonly kid: string;
