@@ -247,25 +247,20 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-interface ReadParts {
-  readonly config: Config;
-  readonly baseDirectory: string;
-  /** Name of the file, for messages. */
-  readonly what: string;
-  /** The content of the file, unchecked. */
-  readonly value: unknown;
-}
-
-/** Reads these parts of a configuration, and needs the variables of no other. @throws CountersignError `CONFIG_INVALID` */
+/**
+ * Reads these parts of a configuration, and needs the variables of no other. `value` is the whole file, unchecked.
+ * @throws CountersignError `CONFIG_INVALID`
+ */
 export async function readParts(
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
   path: string | undefined,
   wanted: Wanted,
-): Promise<ReadParts> {
+) {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const config = parseAs(Config, substitute(pick(file?.value, wanted), env, what), 'CONFIG_INVALID', what);
-  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value: file?.value };
+  const value: unknown = file?.value;
+  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value };
 }
 
 type OpenedVault = NonNullable<ReturnType<typeof openVault>>;

@@ -30,7 +30,6 @@ import { answersTo, assertDigest, messageIdOf, ownAnswer, sentUnder, type Told }
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/request.ts';
@@ -78,7 +77,9 @@ export const ANSWER = verb({
     const { set, file, accept, decline, cancel, comment, json } = options;
     const says = set !== undefined || file !== undefined || accept === true;
     if ([says, decline === true, cancel === true].filter(Boolean).length !== 1)
-      throw usage('Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.');
+      throw option.usage(
+        'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
+      );
     const kind: ProvisionInput['kind'] = decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide';
     const input = { what: 'answer', code: 'DECISION_INVALID' } as const;
     const content = file === undefined ? undefined : await readInput(file, input, terminal);
@@ -163,7 +164,7 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
-  throw usage('Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.');
+  throw option.usage('Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.');
 }
 
 const AUTHORIZING = {
@@ -220,9 +221,9 @@ type AuthorizeOptions = option.Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
-    throw usage('Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.');
+    throw option.usage('Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.');
   if (decline !== undefined && comment !== undefined)
-    throw usage('--decline holds the reason; --comment goes with the others.');
+    throw option.usage('--decline holds the reason; --comment goes with the others.');
 }
 
 async function answerTo(
@@ -294,7 +295,7 @@ export async function answerPause<
   }
   if (options.digest === undefined && unread !== undefined) {
     unread(request);
-    throw usage(
+    throw option.usage(
       `Name the question of call ${callId} that you answer, by its --digest: its server may have asked another one since you looked. It is shown as it is now; nothing was sent.`,
       { runId, callId },
     );

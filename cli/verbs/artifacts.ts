@@ -9,7 +9,6 @@ import { assertHere, sweepArtifacts } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -49,10 +48,10 @@ async function sweep(
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
-    throw usage('A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.');
+    throw option.usage('A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.');
   const leastAge = olderThan ?? (retentionDays === undefined ? undefined : retentionDays * DAY_MS);
   if (leastAge === undefined)
-    throw usage('Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.');
+    throw option.usage('Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.');
   const { directory } = artifacts;
   const dryRun = options.dryRun === true;
   const { connection } = client;

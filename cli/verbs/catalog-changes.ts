@@ -27,7 +27,6 @@ import { shellWord } from '../../domain/text/shell-word.ts';
 import { sentUnder } from '../session/consent.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
 import {
@@ -102,7 +101,8 @@ export const CONNECT = verb({
     return await session(async ({ countersign, settings: { serverUrls } }) => {
       const handle = countersign.catalog(server, tenant);
       const url = options.url ?? (Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined);
-      if (url === undefined) throw usage(`The configuration names no server ${server}; say where it is with --url.`);
+      if (url === undefined)
+        throw option.usage(`The configuration names no server ${server}; say where it is with --url.`);
       const anew = options.anew === true;
       const before = anew ? undefined : await snapshotIfAny(handle);
       const expectedVersion = options.expectedVersion ?? before?.policyVersion;
@@ -196,7 +196,7 @@ export const ASK = verb({
     const { approver = [], approverGroup = [], need, notInitiator, deadlineSeconds, hash = [], all = false } = options;
     const names = approver.length + approverGroup.length > 0;
     if (!names && (need !== undefined || notInitiator === true))
-      throw usage('--need and --not-initiator go with a list: --approver, --approver-group.');
+      throw option.usage('--need and --not-initiator go with a list: --approver, --approver-group.');
     const list = { ids: [...approver], groups: [...approverGroup], ...defined({ need, notInitiator }) };
     const approvers = names ? list : undefined;
     const change = { requiresApproval: true, denied: false, ...defined({ approvers, deadlineSeconds }) };

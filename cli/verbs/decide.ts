@@ -42,7 +42,6 @@ import {
 } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
 import { argumentsText } from '../views/format.ts';
@@ -106,7 +105,7 @@ export const APPROVE = verb({
   run: async (given) => {
     const { comment, arguments: source, remember, rememberUntil } = given.options;
     if (remember === undefined && rememberUntil !== undefined)
-      throw usage('--remember-until is the end of --remember. Name its scope too; nothing was sent.');
+      throw option.usage('--remember-until is the end of --remember. Name its scope too; nothing was sent.');
     return await decideSeveral(given, {
       kind: 'approve',
       ...defined({
@@ -435,7 +434,7 @@ export function assertForSeveral(callIds: readonly string[], judged: Judged, opt
           : judged.kind === 'approve' && judged.arguments !== undefined
             ? '--arguments are of one call; name one.'
             : undefined;
-  if (fault !== undefined) throw usage(`${fault} Nothing was sent.`);
+  if (fault !== undefined) throw option.usage(`${fault} Nothing was sent.`);
 }
 
 async function openNamed(
@@ -472,7 +471,7 @@ export function notConfirmed(
   if (other !== undefined) return other;
   const needs = kind === 'approve' ? ` --digest ${shown.slice(0, option.DIGEST_CHARACTERS)}` : '';
   if (yes === true && (digest !== undefined || needs === '')) return undefined;
-  return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
+  return option.usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
 }
 
 function otherPlan(

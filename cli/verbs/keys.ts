@@ -19,7 +19,6 @@ import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { changeTrustFile, keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -98,7 +97,7 @@ const NEW = verb({
 /** @param or what else one may do than choose another id */
 function assertUnused(keys: readonly TrustedJwk[], kid: string, trust: string, or: string): void {
   if (keys.every((key) => key.kid !== kid)) return;
-  throw usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
+  throw option.usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
 }
 
 function assertionOf({
@@ -109,7 +108,7 @@ function assertionOf({
   speaksForMany,
 }: option.Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
-    throw usage('A key is one of --person or of --service, and not of both.');
+    throw option.usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
   const own =
     person === undefined
@@ -158,7 +157,7 @@ const ROTATE = verb({
       assertUnused(trusted, kid, trust, '.');
       const { countersign: asserted } = replaced;
       if (asserted.retired !== undefined)
-        throw usage(`Key ${replaced.kid} was replaced at ${asserted.retired}. Rotate the one that replaced it.`);
+        throw option.usage(`Key ${replaced.kid} was replaced at ${asserted.retired}. Rotate the one that replaced it.`);
       // One holder has one vote, with however many keys.
       const countersign = { ...asserted, holder: asserted.holder ?? replaced.kid };
       const made = await makeKey(terminal, { kid, file, countersign });

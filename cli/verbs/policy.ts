@@ -15,7 +15,6 @@ import { routeToNowhere } from '../../workers/config/routes.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -130,7 +129,7 @@ function jsonOf(json: string, name: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
+    throw option.usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
   }
 }
 

@@ -17,7 +17,6 @@ import { visible } from '../../domain/text/escape.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import { readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, safeJson, verb } from '../session/verb.ts';
@@ -157,7 +156,7 @@ export function readAuthorizations(variables: option.Pairs, env: Terminal['env']
       if (token !== undefined && token !== '') return [server, token];
       // The text may be the token itself, given by mistake, so it is not repeated.
       const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
-      throw usage(
+      throw option.usage(
         `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`,
         { path: `authorizations.${server}` },
       );
@@ -190,7 +189,7 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option
       const url = urls[server] ?? own.get(server);
       if (url !== undefined) return [server, { url, key }];
       const message = `--sealing-key ${server}=…: neither the configuration (servers.${server}.url) nor the run spec says where that server is.`;
-      throw usage(message, { path: `servers.${server}.url` });
+      throw option.usage(message, { path: `servers.${server}.url` });
     }),
   );
 }

@@ -7,7 +7,6 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { textOf } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -122,7 +121,7 @@ function entryOf(
 ): VaultEntry {
   const { kind, issuer, tenant, initiator, expires } = options;
   if ((kind === 'refresh-token') !== (issuer !== undefined))
-    throw usage(
+    throw option.usage(
       'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
     );
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
@@ -147,7 +146,7 @@ function entryOf(
 async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   const given = source === '-' ? await terminal.input() : await textOf(source, `file ${source}`, terminal);
   const secret = given.trim();
-  if (secret === '') throw usage('There is no secret: it is empty.');
+  if (secret === '') throw option.usage('There is no secret: it is empty.');
   return secret;
 }
 

@@ -24,7 +24,6 @@ import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { readTrustFile, textOf } from '../session/files.ts';
 import { ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
@@ -75,7 +74,7 @@ export const VERIFY_LEDGER = verb({
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
     if (options.keys !== undefined && !namesCopy(options))
-      throw usage(
+      throw option.usage(
         'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
       );
     const trusted = await trustedOf(runId, options, terminal);
@@ -125,10 +124,10 @@ async function trustedOf(
     return await configuredKeys(options.config, terminal, !namesCopy(options) || live === true);
   if (trust === undefined || trust === false) return undefined;
   if (isCatalog)
-    throw usage(
+    throw option.usage(
       'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
     );
-  if (!history) throw usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
+  if (!history) throw option.usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
   const keys = await readTrustFile(terminal, trust);
   const path = doubledIn(keys);
   if (path === undefined) return keys;

@@ -169,22 +169,17 @@ async function storedEntries(
   throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
 }
 
-interface StoredRun {
-  readonly entries: readonly LedgerEntry[];
-  readonly messages: readonly Message[];
-}
-
 /**
  * Reads the whole ledger, from the newest stored segment back to the first. Temporal is not asked.
  * @throws CountersignError `USAGE`, `ARTIFACT_…`
  */
-export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string): Promise<StoredRun> {
+export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string) {
   const segments: Segment[] = [];
   for await (const segment of segmentsFrom(artifacts, { sha256: newest, bytes: 0, contentType: '' })) {
-    if (segment.workflowId !== workflowId)
-      throw new CountersignError('USAGE', `The segment is of another run: ${segment.workflowId}.`, {
-        runId: workflowId,
-      });
+    if (segment.workflowId !== workflowId) {
+      const message = `The segment is of another run: ${segment.workflowId}.`;
+      throw new CountersignError('USAGE', message, { runId: workflowId });
+    }
     segments.unshift(segment);
   }
   return {

@@ -18,14 +18,6 @@ import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
 
-interface LivingHistory {
-  readonly workflowId: string;
-  /** Temporal run id. */
-  readonly runId: string;
-  readonly isOpen: boolean;
-  readonly history: History;
-}
-
 export interface Recovery {
   readonly runId: string;
   readonly execution: string;
@@ -47,26 +39,28 @@ export interface RecoverOptions {
   readonly dry?: boolean;
 }
 
-export async function livingHistory(client: Client, workflowId: string): Promise<LivingHistory> {
+/** Reads the newest execution of a workflow, and its history; `runId` is that of Temporal. */
+export async function livingHistory(client: Client, workflowId: string) {
   const { runId, status } = await client.workflow.getHandle(workflowId).describe();
   const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-  return { workflowId, runId, isOpen: status.name === 'RUNNING', history };
+  return { runId, isOpen: status.name === 'RUNNING', history };
 }
 
 /** Resets the run, or only reports with `dry`. @throws CountersignError `USAGE`, `RUN_CLOSED` */
 export async function recover(client: Client, workflowId: string, options: RecoverOptions): Promise<Recovery> {
   const { task, execution, reason = 'countersign recover', dry = false } = options;
   const { runId, isOpen, history } = await livingHistory(client, workflowId);
+  const facts = { runId: workflowId };
   if (runId !== execution)
-    throw new CountersignError('USAGE', `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`, {
-      runId: workflowId,
-    });
-  if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, { runId: workflowId });
+    throw new CountersignError(
+      'USAGE',
+      `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`,
+      facts,
+    );
+  if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, facts);
   const event = history.events?.find(({ eventId }) => Number(eventId) === task);
   if (!event?.workflowTaskCompletedEventAttributes)
-    throw new CountersignError('USAGE', `Event ${task} of run ${workflowId} completes no workflow task.`, {
-      runId: workflowId,
-    });
+    throw new CountersignError('USAGE', `Event ${task} of run ${workflowId} completes no workflow task.`, facts);
   const found = { runId: workflowId, execution, task, discarded: await discardedPart(client, history, task) };
   if (dry) return found;
   const answer = await client.workflowService.resetWorkflowExecution({

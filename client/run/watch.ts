@@ -274,12 +274,12 @@ const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-interface EndOptions extends Patience {
-  readonly deadlineMs: number;
-}
-
 /** @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
-export async function endOfRun(engine: Engine, workflowId: string, patience: EndOptions): Promise<unknown> {
+export async function endOfRun(
+  engine: Engine,
+  workflowId: string,
+  patience: Patience & { deadlineMs: number },
+): Promise<unknown> {
   const { deadlineMs, signal } = patience;
   const { connection, workflow } = engine.client;
   const handle = workflow.getHandle(workflowId);
