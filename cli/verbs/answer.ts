@@ -38,18 +38,12 @@ import { requestsAnswer } from './requests.ts';
 
 const PLACE = { run: option.RUN, call: option.CALL };
 
-const answering = (
-  digest = 'answer only the request with this digest',
-): Readonly<
-  Record<'comment' | 'digest' | 'decisionId', option.OptionRow<string | undefined>> & {
-    group: option.OptionRow<readonly string[] | undefined>;
-  }
-> => ({
+const ANSWERING = {
   comment: option.COMMENT,
   group: option.several('<name>', 'a group that you belong to'),
-  digest: option.parsed(option.digestOf, '<sha256>', digest),
+  digest: option.parsed(option.digestOf, '<sha256>', 'answer only the request with this digest'),
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
-});
+};
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
 
@@ -66,7 +60,12 @@ export const ANSWER = verb({
     accept: option.flag('say that you opened the page, or send the form without a value'),
     decline: option.flag('refuse to answer; the server is told that you did'),
     cancel: option.flag('close the question without an answer; the server is told that you did'),
-    ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
+    ...ANSWERING,
+    digest: option.parsed(
+      option.digestOf,
+      '<sha256>',
+      'digest of the question that you have read (see `requests`); without it, the question is only shown',
+    ),
   },
   examples: [
     'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --set name=Ann --set seats=2',
@@ -76,10 +75,10 @@ export const ANSWER = verb({
   run: async ({ args: { run: runId, call }, options, terminal, session }) => {
     const { set, file, accept, decline, cancel, comment, json } = options;
     const says = set !== undefined || file !== undefined || accept === true;
-    if ([says, decline === true, cancel === true].filter(Boolean).length !== 1)
-      throw option.usage(
-        'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
-      );
+    if ([says, decline === true, cancel === true].filter(Boolean).length !== 1) {
+      const message = 'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.';
+      throw option.usage(message);
+    }
     const kind: ProvisionInput['kind'] = decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide';
     const input = { what: 'answer', code: 'DECISION_INVALID' } as const;
     const content = file === undefined ? undefined : await readInput(file, input, terminal);
@@ -122,7 +121,7 @@ export const RESOLVE = verb({
     as: option.actor('who says so'),
     result: option.text('<text>', 'with succeeded: the result, told to the model as your words'),
     message: option.text('<text>', 'with failed: the reason, told to the model as your words'),
-    ...answering(),
+    ...ANSWERING,
   },
   examples: [
     'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
@@ -178,7 +177,7 @@ const AUTHORIZING = {
   ref: option.text('<ref>', 'replace the grant by this vault entry'),
   grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
   decline: option.text('<reason>', 'refuse, for this reason; the call ends'),
-  ...answering(),
+  ...ANSWERING,
 } satisfies option.OptionRows;
 
 export const AUTHORIZE = verb({
@@ -330,9 +329,6 @@ function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck 
     return new CountersignError('REQUEST_NOT_OPEN', message, { runId, callId });
   }
   const { answer, decidedBy, decidedAt } = last;
-  return new CountersignError(
-    'ALREADY_DECIDED',
-    `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-    { runId, callId, decidedBy, decidedAt },
-  );
+  const message = `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+  return new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
 }

@@ -461,12 +461,10 @@ export function notConfirmed(
   { as, yes, digest }: Pick<BatchOptions, 'as' | 'yes' | 'digest'>,
 ): CountersignError | undefined {
   const { kind, requests, digest: shown } = plan;
-  if (requests.length === 0)
-    return new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`,
-      { runId },
-    );
+  if (requests.length === 0) {
+    const message = `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`;
+    return new CountersignError('REQUEST_NOT_OPEN', message, { runId });
+  }
   const other = otherPlan(runId, plan, { digest });
   if (other !== undefined) return other;
   const needs = kind === 'approve' ? ` --digest ${shown.slice(0, option.DIGEST_CHARACTERS)}` : '';
@@ -480,11 +478,8 @@ function otherPlan(
   { digest }: { readonly digest?: string | undefined },
 ): CountersignError | undefined {
   if (digest === undefined || shown.startsWith(digest)) return undefined;
-  return new CountersignError(
-    'DIGEST_MISMATCH',
-    `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`,
-    { runId },
-  );
+  const message = `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`;
+  return new CountersignError('DIGEST_MISMATCH', message, { runId });
 }
 
 function which({ requests }: BatchPlan): string {

@@ -19,10 +19,11 @@ type Options = Given<Record<never, never>, typeof NAMED>['options'];
 
 function deploymentOf({ client, settings, deadlineMs }: Session, { deployment }: Options): Deployment {
   const name = deployment ?? settings.deployment;
-  if (name === undefined)
-    throw option.usage(
-      'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.',
-    );
+  if (name === undefined) {
+    const message =
+      'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.';
+    throw option.usage(message);
+  }
   return new Deployment({ client, name, deadlineMs });
 }
 

@@ -74,10 +74,11 @@ function assertMeant({
   segment,
   firstRun,
 }: option.Values<typeof OPTIONS> & option.GlobalOptions): void {
-  if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
-    throw option.usage(
-      '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.',
-    );
+  if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined)) {
+    const message =
+      '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.';
+    throw option.usage(message);
+  }
   if (format === 'csv' && json === true)
     throw option.usage('--json and --export csv are two formats. Name one, or --export jsonl.');
 }

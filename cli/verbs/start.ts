@@ -156,10 +156,8 @@ export function readAuthorizations(variables: option.Pairs, env: Terminal['env']
       if (token !== undefined && token !== '') return [server, token];
       // The text may be the token itself, given by mistake, so it is not repeated.
       const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
-      throw option.usage(
-        `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`,
-        { path: `authorizations.${server}` },
-      );
+      const message = `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`;
+      throw option.usage(message, { path: `authorizations.${server}` });
     }),
   );
 }

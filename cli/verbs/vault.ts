@@ -120,10 +120,11 @@ function entryOf(
   serverUrls: Readonly<Record<string, string>>,
 ): VaultEntry {
   const { kind, issuer, tenant, initiator, expires } = options;
-  if ((kind === 'refresh-token') !== (issuer !== undefined))
-    throw option.usage(
-      'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
-    );
+  if ((kind === 'refresh-token') !== (issuer !== undefined)) {
+    const message =
+      'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.';
+    throw option.usage(message);
+  }
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
   if (url === undefined || !URL.canParse(url)) {
     const message = `--server ${options.server}: the configuration has no server of this name, and it is no URL.`;

@@ -73,10 +73,11 @@ export const VERIFY_LEDGER = verb({
   ],
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
-    if (options.keys !== undefined && !namesCopy(options))
-      throw option.usage(
-        'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
-      );
+    if (options.keys !== undefined && !namesCopy(options)) {
+      const message =
+        'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.';
+      throw option.usage(message);
+    }
     const trusted = await trustedOf(runId, options, terminal);
     const keys =
       options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
@@ -123,10 +124,11 @@ async function trustedOf(
   if (trust === undefined && history && !isCatalog)
     return await configuredKeys(options.config, terminal, !namesCopy(options) || live === true);
   if (trust === undefined || trust === false) return undefined;
-  if (isCatalog)
-    throw option.usage(
-      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
-    );
+  if (isCatalog) {
+    const message =
+      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.';
+    throw option.usage(message);
+  }
   if (!history) throw option.usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
   const keys = await readTrustFile(terminal, trust);
   const path = doubledIn(keys);

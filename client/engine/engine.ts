@@ -174,10 +174,8 @@ export class Engine {
 export function patienceOf(deadlineMs: number): number {
   const mostMs = Math.min(deadlineMs, LONGEST_MS);
   if (!Number.isNaN(mostMs)) return mostMs;
-  throw new CountersignError(
-    'USAGE',
-    'deadlineMs is not a number. Give a number of milliseconds, or leave it out; nothing was sent.',
-  );
+  const message = 'deadlineMs is not a number. Give a number of milliseconds, or leave it out; nothing was sent.';
+  throw new CountersignError('USAGE', message);
 }
 
 /** Fields that an answer repeats from its message, if the message has them. */
@@ -239,11 +237,8 @@ const MESSAGE_BYTES = 1_048_576;
 export function assertMessageFits(message: unknown, what = 'message', advice = 'Nothing was sent.'): void {
   const bytes = byteLength(JSON.stringify(message ?? null));
   if (bytes <= MESSAGE_BYTES) return;
-  throw new CountersignError(
-    'LIMIT_REACHED',
-    `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. ${advice}`,
-    { limit: 'message' },
-  );
+  const reason = `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. ${advice}`;
+  throw new CountersignError('LIMIT_REACHED', reason, { limit: 'message' });
 }
 
 interface Lane {

@@ -161,12 +161,8 @@ function uncertain(about: Subject, cause: unknown): CountersignError {
     return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
   }
   const { name, facts } = namingOf(about);
-  return new CountersignError(
-    'RESULT_UNCERTAIN',
-    `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
-    facts,
-    { cause },
-  );
+  const unknown = `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`;
+  return new CountersignError('RESULT_UNCERTAIN', unknown, facts, { cause });
 }
 
 function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {

@@ -51,12 +51,10 @@ export async function recover(client: Client, workflowId: string, options: Recov
   const { task, execution, reason = 'countersign recover', dry = false } = options;
   const { runId, isOpen, history } = await livingHistory(client, workflowId);
   const facts = { runId: workflowId };
-  if (runId !== execution)
-    throw new CountersignError(
-      'USAGE',
-      `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`,
-      facts,
-    );
+  if (runId !== execution) {
+    const message = `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`;
+    throw new CountersignError('USAGE', message, facts);
+  }
   if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, facts);
   const event = history.events?.find(({ eventId }) => Number(eventId) === task);
   if (!event?.workflowTaskCompletedEventAttributes)
