@@ -23,9 +23,7 @@ const exitCode = await runCli(args, processTerminal(leaveSignals));
 process.stdout.write('', () => process.stderr.write('', () => process.exit(exitCode)));
 
 /**
- * The first process of a container is ended by no signal to which it does not listen, and whoever stops it sends one
- * once: a gateway that was still starting went on until it was killed.
- *
+ * A signal ends the first process of a container only if it listens to it; a gateway may take long to start.
  * @returns what leaves the signals to the command, which calls it when it listens itself
  */
 function endBySignals(): () => void {

@@ -5,10 +5,7 @@ import type { Terminal } from './session/terminal.ts';
 import { reportFailure, type Verb } from './session/verb.ts';
 import { packageVersion } from '../workers/setup.ts';
 
-/**
- * Verbs in the order in which a new user meets them. Only what is asked for is loaded: all of them together would cost
- * more than most commands.
- */
+/** In the order in which a new user meets them. All of them together would take longer to load than most commands. */
 const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
   Object.entries({
     dev: async () => (await import('./verbs/dev.ts')).DEV,
@@ -47,11 +44,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
   }),
 );
 
-/**
- * Runs one command.
- * @returns the exit code: 0, or that of the error table (2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7
- *   failed check)
- */
+/** @returns the exit code: 0, or that of the error table */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
   const asJson = args.includes('--json');
   try {
@@ -73,7 +66,6 @@ export async function createProgram(terminal: Terminal, asJson: boolean, asked =
       writeOut: (text) => terminal.out(text),
       // With --json, commander's help after a mistake is suppressed: it is for people.
       writeErr: (text) => (asJson ? undefined : terminal.err(text)),
-      // Errors are reported in one place, see `session/verb.ts`.
       outputError: () => undefined,
       getOutHasColors: () => false,
     })

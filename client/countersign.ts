@@ -89,10 +89,7 @@ export class Countersign {
     return await listWaiting(this.#engine, filter);
   }
 
-  /**
-   * Returns the handle of the catalog of one server for one tenant.
-   * @throws CountersignError `CATALOG_INVALID`
-   */
+  /** Returns the handle of the catalog of one server for one tenant. @throws CountersignError `CATALOG_INVALID` */
   catalog(server: string, tenant = 'default'): CatalogHandle {
     return new CatalogHandle(
       this.#engine,

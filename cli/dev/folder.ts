@@ -43,8 +43,7 @@ export async function writeConfig(folder: DevFolder, model: DemoModel, filesUrl:
 function configOf({ artifacts }: DevFolder, { config }: DemoModel, filesUrl: string): ConfigInput {
   return {
     servers: {
-      // Trusting the server lets its annotations exempt a call from asking. Only a boolean `readOnlyHint: true` does
-      // so.
+      // A trusted server's annotations exempt a call from asking, and only by `readOnlyHint: true`.
       files: { url: filesUrl, trusted: true, credentials: { kind: 'none' } },
     },
     models: { demo: config },
@@ -76,21 +75,15 @@ export function demoModel(env: Terminal['env']): DemoModel {
   if (namesOpenAi && !isSet(env, 'OPENAI_API_KEY')) {
     throw usage('OPENAI_BASE_URL is that of OpenAI: set OPENAI_API_KEY too, or unset OPENAI_BASE_URL.');
   }
-  if (!namesOpenAi && isSet(env, 'ANTHROPIC_API_KEY')) {
-    const model = wanted ?? 'claude-sonnet-4-5';
-    return {
-      config: { provider: 'anthropic', model, apiKey: '${ANTHROPIC_API_KEY}' },
-      label: `${model} (Anthropic, from ANTHROPIC_API_KEY)`,
-    };
-  }
-  if (isSet(env, 'OPENAI_API_KEY')) {
-    const model = wanted ?? 'gpt-5-mini';
-    return {
-      config: { provider: 'openai', model, apiKey: '${OPENAI_API_KEY}' },
-      label: `${model} (OpenAI, from OPENAI_API_KEY)`,
-    };
-  }
+  if (!namesOpenAi && isSet(env, 'ANTHROPIC_API_KEY'))
+    return hostedModel('anthropic', 'Anthropic', 'ANTHROPIC_API_KEY', wanted ?? 'claude-sonnet-4-5');
+  if (isSet(env, 'OPENAI_API_KEY')) return hostedModel('openai', 'OpenAI', 'OPENAI_API_KEY', wanted ?? 'gpt-5-mini');
   return { config: { provider: 'scripted', script: SCRIPT }, label: 'scripted (no provider is asked)' };
+}
+
+function hostedModel(provider: 'anthropic' | 'openai', name: string, variable: string, model: string): DemoModel {
+  const config = { provider, model, apiKey: `\${${variable}}` };
+  return { config, label: `${model} (${name}, from ${variable})` };
 }
 
 function compatibleModel(env: Terminal['env'], wanted: string | undefined): DemoModel {

@@ -68,9 +68,7 @@ export async function startDevGateway(
 /** Administrator of the catalog, as the configuration of `cli/dev/folder.ts` names her. */
 const BY = { id: 'ann' };
 
-/**
- * Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays.
- */
+/** Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays. */
 async function connectDevCatalog(
   { client, taskQueue }: { readonly client: Client; readonly taskQueue: string },
   url: string,
@@ -94,7 +92,6 @@ export async function startDevCodec(
   if (config.encryption.keys.length === 0) return undefined;
   const origins = [`http://127.0.0.1:${uiPort}`, `http://localhost:${uiPort}`];
   const codecServer = CodecServerConfig.parse({ port: 0, development: true, origins });
-  // Readers on one's own machine are not logged.
   const log = { ...linesTo(terminal), info: () => undefined };
   return await startCodec({ config: codecServer, file: { ...config, codecServer } }, namespace, log);
 }

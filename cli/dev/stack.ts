@@ -6,7 +6,6 @@ import { freePort } from '../../workers/dev-server.ts';
 
 interface Part {
   readonly name: string;
-  /** Settles when the part ends by itself. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
@@ -18,14 +17,14 @@ export class Stack {
     return this.#parts.length === 0;
   }
 
-  async start<T>(
+  /** @param ended settles when the part ends by itself; without it, the part ends with the process alone */
+  async start<T extends { stop(): Promise<void> } | undefined>(
     name: string,
     make: () => Promise<T>,
-    ended: (made: T) => Promise<void>,
-    stop: (made: T) => Promise<void>,
+    ended: (made: T) => Promise<void> = async () => new Promise<void>(() => undefined),
   ): Promise<T> {
     const made = await make();
-    this.#parts.push({ name, ended: ended(made), stop: () => stop(made) });
+    this.#parts.push({ name, ended: ended(made), stop: async () => made?.stop() });
     return made;
   }
 
@@ -34,10 +33,7 @@ export class Stack {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }
 
-  /**
-   * Stops all parts and returns their errors. It never throws, since one part that ends badly must not keep the others
-   * alive.
-   */
+  /** Stops all parts, whichever of them fails, and returns their errors. */
   async stop(): Promise<readonly string[]> {
     const troubles: string[] = [];
     for (const { name, stop } of this.#parts.splice(0).toReversed()) {
@@ -52,7 +48,6 @@ export class Stack {
 // Ports of embedded parts are fixed, so that addresses stay the same from day to day.
 
 interface Wanted {
-  /** Port number; 0 chooses any free one. */
   readonly port: number;
   readonly option: string;
   readonly what: string;

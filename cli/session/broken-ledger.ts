@@ -63,7 +63,6 @@ function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean 
   return own.length === kept.size && own.every((entry) => kept.has(entry));
 }
 
-/** Finds the cause of the difference between `run`, the run's own ledger, and `copy`. */
 export async function brokenBy(
   { client, settings, deadlineMs }: Session,
   runId: string,
@@ -113,10 +112,7 @@ export async function brokenIn(
   );
 }
 
-/**
- * Returns the first damage. State carried into an execution is taken as it is, so the executions after a damaged one
- * look consistent.
- */
+/** Returns the first damage: executions after a damaged one take what it carried as it is, and look consistent. */
 async function firstFault(
   runId: string,
   histories: ExecutionChain['histories'],
@@ -192,7 +188,6 @@ export function causesOf(outcomes: readonly Diagnosed[]): Causes {
   return causes;
 }
 
-/** What a replay says where histories failed. */
 export function replayFailureText(failed: number, replayed: number, causes: Causes): string {
   const { build, query, unknown, unread, notLookedAt } = causes;
   if (unread === failed)

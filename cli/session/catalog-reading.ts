@@ -5,6 +5,7 @@ import {
   type KnownDefinitions,
   needsAnnotations,
 } from '../../client/catalog/list.ts';
+import { Lanes } from '../../client/engine/engine.ts';
 import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { CatalogAck, CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -61,7 +62,6 @@ export async function readChanged(
 /** Definitions stand in the artifact store, and nothing else of a catalog does. */
 const OF_DEFINITIONS: readonly ErrorCode[] = ['ARTIFACT_MISSING', 'ARTIFACT_CORRUPT'];
 
-/** Returns undefined if nobody has connected the server. */
 export async function snapshotIfAny(handle: Pick<CatalogHandle, 'snapshot'>): Promise<CatalogSnapshot | undefined> {
   try {
     return await handle.snapshot();
@@ -89,8 +89,7 @@ export function entryNamed(
   });
 }
 
-/** Catalogs that are asked at a time. */
-const BATCH = 8;
+const AT_ONCE = 8;
 
 export interface ReadCatalogs {
   readonly snapshots: readonly CatalogSnapshot[];
@@ -98,39 +97,31 @@ export interface ReadCatalogs {
 }
 
 /**
- * Reads several catalogs, in their order; those that nobody has connected are left out, and one that cannot be read
- * hides no other.
+ * Reads several catalogs, in their order, without those that nobody has connected. One that fails hides no other.
  * @throws CountersignError if none can be read
  */
 export async function readCatalogs(
   handles: readonly Pick<CatalogHandle, 'server' | 'snapshot'>[],
 ): Promise<ReadCatalogs> {
-  const snapshots: CatalogSnapshot[] = [];
-  const unread: string[] = [];
-  let first: CountersignError | undefined;
-  for (let from = 0; from < handles.length; from += BATCH) {
-    const batch = handles.slice(from, from + BATCH);
-    const read = await Promise.all(batch.map(async (handle) => await snapshotIfAny(handle).catch(asAnswer)));
-    for (const [index, each] of read.entries())
-      if (each instanceof CountersignError) {
-        first ??= each;
-        unread.push(batch[index]?.server ?? '');
-      } else if (each !== undefined) snapshots.push(each);
-  }
-  if (snapshots.length === 0 && first !== undefined) throw first;
-  return { snapshots, unread };
+  const lanes = new Lanes(AT_ONCE);
+  const answers = await Promise.all(
+    handles.map(async (handle) => await lanes.run('', async () => await snapshotIfAny(handle).catch(asAnswer))),
+  );
+  const faults = answers.filter((each) => each instanceof CountersignError);
+  const snapshots = answers.flatMap((each) => (each === undefined || each instanceof CountersignError ? [] : [each]));
+  if (snapshots.length === 0 && faults[0] !== undefined) throw faults[0];
+  return {
+    snapshots,
+    unread: handles.filter((_, index) => answers[index] instanceof CountersignError).map(({ server }) => server),
+  };
 }
 
-/** Any other error is a fault of the command, not an answer. */
 function asAnswer(error: unknown): CountersignError {
   if (error instanceof CountersignError) return error;
   throw error;
 }
 
-/**
- * Returns the entries of the named tools, or of all tools.
- * @throws CountersignError `USAGE`, `TOOL_UNKNOWN`
- */
+/** Returns the entries of the named tools, or of all tools. @throws CountersignError `USAGE`, `TOOL_UNKNOWN` */
 export function chosenEntries(
   snapshot: Pick<CatalogSnapshot, 'server' | 'entries'>,
   tools: readonly string[],

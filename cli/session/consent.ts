@@ -10,10 +10,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApprovalRequest, PauseAck } from '../../contracts/schemas/request.ts';
+import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { usage } from './options.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint, Terminal } from './terminal.ts';
@@ -52,10 +51,7 @@ export function messageIdOf(kind: string, callId: string, by: string): string {
   return `${kind}-${callId}-by-${by.slice(0, 100)}-${randomUUID().slice(0, 13)}`;
 }
 
-/**
- * @param named a digest or its beginning, if the decider names one
- * @throws CountersignError `DIGEST_MISMATCH`
- */
+/** @param named a digest or its beginning, if the decider names one @throws CountersignError `DIGEST_MISMATCH` */
 export function assertDigest(
   runId: string,
   { callId, digest }: Pick<ApprovalRequest, 'callId' | 'digest'>,
@@ -66,36 +62,42 @@ export function assertDigest(
   throw new CountersignError('DIGEST_MISMATCH', message, { runId, callId });
 }
 
-// Answers that were sent before.
+type AnswerFact = Extract<LedgerFact, { digest: string; decisionId: string }>;
 
-export type AnswerFact = Extract<LedgerFact, { answer: string; decisionId: string }>;
-
-interface AnsweredBefore {
-  readonly ack: PauseAck;
-  readonly fact: AnswerFact;
+interface Recorded<Fact> {
+  readonly at: string;
+  readonly fact: Fact;
 }
 
 /** Returns the recorded answers of this kind to the call, oldest first. */
-export async function answeredBefore(
-  run: RunHandle,
+export function answersTo<Kind extends AnswerFact['kind']>(
   callId: string,
-  kind: AnswerFact['kind'],
-): Promise<readonly AnsweredBefore[]> {
-  return (await run.ledger()).flatMap(({ at, fact }) => {
-    if (fact.kind !== kind || fact.callId !== callId) return [];
-    const { decisionId, answer, approver } = fact;
-    return [{ fact, ack: { callId, decisionId, answer, decidedBy: approver.id, decidedAt: at } }];
-  });
+  ledger: readonly LedgerEntry[],
+  kind: Kind,
+): readonly Recorded<AnswerFact & { kind: Kind }>[] {
+  const isOne = (fact: LedgerFact): fact is AnswerFact & { kind: Kind } => fact.kind === kind && fact.callId === callId;
+  return ledger.flatMap(({ at, fact }) => (isOne(fact) ? [{ at, fact }] : []));
 }
 
 /** Pairs of a value from the ledger and the value given now. */
 export type Told = readonly (readonly [told: unknown, said: unknown])[];
 
 /**
+ * Returns the answer that was recorded under this id; undefined if none was.
+ * @param told pairs what is recorded with what is said now, beside the person and the digest
  * @throws CountersignError `DECISION_INVALID` if the id was used for another answer; the run itself would say the same
  */
-export function assertSame(callId: string, decisionId: string, pairs: Told): void {
-  if (pairs.every(([told, said]) => isDeepStrictEqual(told, said))) return;
+export function ownAnswer<Fact extends AnswerFact>(
+  answers: readonly Recorded<Fact>[],
+  decisionId: string | undefined,
+  { as, digest = '' }: { readonly as: string; readonly digest?: string },
+  told: (fact: Fact) => Told,
+): Recorded<Fact> | undefined {
+  const own = answers.find(({ fact }) => fact.decisionId === decisionId);
+  if (own === undefined) return undefined;
+  const { callId, approver, digest: recorded } = own.fact;
+  const pairs: Told = [[approver.id, as], [recorded.startsWith(digest), true], ...told(own.fact)];
+  if (pairs.every((pair) => isDeepStrictEqual(...pair))) return own;
   const message = `Decision id ${decisionId} was used for another decision; send a new id.`;
   throw new CountersignError('DECISION_INVALID', message, { callId, path: 'decisionId' });
 }

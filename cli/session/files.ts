@@ -1,12 +1,10 @@
 /**
  * Reads what a command gets as a file or on standard input, and writes key files.
  *
- * 1. JSON and YAML are parsed here; the content is checked by the code that uses it. The client library checks a run
- *    spec.
+ * 1. JSON and YAML are parsed here; the content is checked by the code that uses it.
  * 2. A private key is written once, and never over another file.
- * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it. It
- *    stays where workers read it (a link still leads to it) and readable for whom it was: a worker that cannot read it
- *    believes the keys of before.
+ * 3. The file of trusted keys (`trust.jwks`) is replaced whole, in one step, where links lead, and stays readable for
+ *    whom it was: a worker that cannot read it believes the keys of before.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
@@ -88,11 +86,7 @@ function notReadable({ code, what }: InputKind, reason: string): CountersignErro
   return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
 }
 
-/**
- * Writes a new file that only its owner may read.
- * @param shown names the file in errors
- * @throws CountersignError `USAGE` if the file exists already
- */
+/** Writes a new file that only its owner may read. @throws CountersignError `USAGE` if it exists already */
 export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
   try {
     const file = await open(path, 'wx', 0o600);
@@ -127,10 +121,7 @@ export async function readSpec(source: string, terminal: Pick<Terminal, 'directo
 
 export const TRUST_FILE = 'trust.jwks';
 
-/**
- * @param shown the path as the user gave it
- * @throws CountersignError `USAGE`, `CONFIG_INVALID`
- */
+/** @param shown the path as the user gave it @throws CountersignError `USAGE`, `CONFIG_INVALID` */
 export async function readTrustFile(
   { directory }: Pick<Terminal, 'directory'>,
   shown: string,
@@ -158,7 +149,6 @@ interface TrustChange<T> {
 /**
  * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
  * @param change gets the keys as they are; where it throws, nothing is changed
- * @returns what `change` tells
  * @throws CountersignError `USAGE`, `CONFIG_INVALID`
  */
 export async function changeTrustFile<T>(

@@ -84,12 +84,10 @@ async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Spe
   const text = await readFile(resolve(baseDirectory, keyFile), 'utf8').catch(() => '');
   const { kid, countersign, ...key } = privateJwkIn(text) ?? {};
   const path = 'gateway.signing.keyFile';
-  if (kid === undefined || countersign === undefined)
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `${path} names no private JWK that says for whom it speaks. Make one with: countersign keys new KID --service ISSUER`,
-      { path },
-    );
+  if (kid === undefined || countersign === undefined) {
+    const message = `${path} names no private JWK that says for whom it speaks. Make one with: countersign keys new KID --service ISSUER`;
+    throw new CountersignError('CONFIG_INVALID', message, { path });
+  }
   if (countersign.kind !== 'service')
     throw new CountersignError('CONFIG_INVALID', `${path} names the key of one person; the gateway speaks for many.`, {
       path,
@@ -186,8 +184,6 @@ export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted
   };
 }
 
-// A codec server has settings of its own.
-
 export interface CodecSettings {
   readonly config: CodecServerConfig;
   readonly file: Config;
@@ -208,12 +204,10 @@ export async function loadCodecSettings(
   { config: path }: Pick<GlobalOptions, 'config'>,
 ): Promise<CodecSettings> {
   const { config, what } = await readParts(terminal, path, FOR_CODEC);
-  if (config.encryption.keys.length === 0)
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `The ${what} has no encryption.keys, so runs are not encrypted and there is nothing to decode.`,
-      { path: 'encryption.keys' },
-    );
+  if (config.encryption.keys.length === 0) {
+    const message = `The ${what} has no encryption.keys, so runs are not encrypted and there is nothing to decode.`;
+    throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
+  }
   const own = config.codecServer ?? CodecServerConfig.parse({});
   const codecServer = { ...own, oidc: own.oidc ?? config.gateway?.oidc };
   return { config: codecServer, file: { ...config, codecServer } };

@@ -5,7 +5,7 @@ import { catalogOf } from '../../client/catalog/list.ts';
 import type { Countersign } from '../../client/index.ts';
 import { conversationFaults, type LedgerFault } from '../../client/ledger/check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/ledger/files.ts';
-import { readSegments } from '../../client/ledger/ledger.ts';
+import { ledgerPlace, readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { textOf } from './files.ts';
@@ -24,7 +24,6 @@ interface SourceOptions extends GlobalOptions {
 /** Heads and later entries cannot miss what was deleted as a whole. */
 const NOTHING: LedgerFault = { kind: 'missing', seq: 0, reason: 'is missing: the copy holds no entry at all' };
 
-/** Reads the copy that the options name; undefined if they name none. */
 export async function namedCopy(
   runId: string,
   options: SourceOptions,
@@ -59,17 +58,11 @@ export async function liveLedger(
 
 export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
-/** Reads the same ledger in the form of a copy. */
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
   const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const { raw } = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await client.workflow.getHandle(runId).describe(),
-  );
-  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
-  const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
-  const place = { namespace: client.options.namespace, workflowId: runId, ...known };
+  const end = Date.now() + deadlineMs;
+  const place = await client.connection.withDeadline(end, async () => await ledgerPlace(client, runId));
   return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
 }
 
@@ -98,7 +91,6 @@ export interface LedgerHead {
 }
 
 export interface LedgerOwner {
-  /** The count and head that the owner itself reports. */
   head(): Promise<LedgerHead>;
   ledger(): Promise<readonly LedgerEntry[]>;
 }

@@ -113,13 +113,9 @@ export function port(given: string): number {
   return value;
 }
 
-/**
- * Characters of a digest that bind what was read. Whoever edits arguments may search for two requests whose digests begin
- * alike: 128 bits are beyond that, 48 are not.
- */
+/** Characters of a digest that bind what was read: nobody finds two requests that share 128 bits, 48 they would. */
 export const DIGEST_CHARACTERS = 32;
 
-/** Parses a digest, or enough of its beginning. */
 export function digestOf(given: string): string {
   const digest = given.toLowerCase();
   if (!/^[0-9a-f]{32,64}$/.test(digest))
@@ -129,10 +125,7 @@ export function digestOf(given: string): string {
   return digest;
 }
 
-/**
- * Parses an instant. The text must name a time zone, since the run may be read on the other side of the world.
- * @returns UTC with milliseconds
- */
+/** Parses an instant with its time zone. @returns UTC with milliseconds */
 export function time(given: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;
   if (Number.isNaN(ms))
@@ -140,7 +133,6 @@ export function time(given: string): string {
   return new Date(ms).toISOString();
 }
 
-/** Collects an option that may be given several times. */
 export function repeated(given: string, before: readonly string[] = []): readonly string[] {
   return [...before, given];
 }
@@ -171,7 +163,6 @@ export type GlobalOptions = Values<typeof GLOBAL_OPTIONS>;
 export const RUN = one('run id');
 export const CALL = one('call id, such as t2.c0');
 
-/** Options that name somebody: the rows of the verbs that speak in a person's name. */
 export const actor = (who: string): OptionRow<string> => needed(text('<id>', who));
 export const COMMENT = text('<text>', 'kept in the ledger');
 export const DECIDER_GROUP = several('<name>', 'a group the decider belongs to');

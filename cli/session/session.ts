@@ -1,12 +1,9 @@
 /**
- * Reads from `countersign.yaml` what a client needs: queue, payload keys, artifact store, policy, trusted
- * keys, and where servers are.
+ * Reads from `countersign.yaml` what a client needs, and opens its connection.
  *
  * 1. Nothing else in the file is read, so that a client needs none of the workers' secrets (INV-S1). Credentials of a
  *    bucket may be missing: only a command that reads an artifact reports that.
- * 2. Commands of the vault read only the vault and the server URLs. An operator who keeps grants needs no other secret
- *    of the workers (INV-S1).
- *
+ * 2. Commands of the vault read only the vault and the server URLs, and need no other secret of the workers (INV-S1).
  * 3. What only some commands need (the parts of workers, conditions of policy) is loaded when it is used.
  *
  * One file, because settings are read for sessions alone.
@@ -51,15 +48,12 @@ export interface ClientSettings {
   readonly trusted: Readonly<Record<string, boolean>>;
   /** Server name → tools whose calls may be sent twice. */
   readonly repeatable: Readonly<Record<string, readonly string[]>>;
-  /** True in trust mode `signed`. */
   readonly isSigned: boolean;
   /** The organisation's policy: workers with this file judge by the same one that a command shows. */
   readonly policy: Config['policy'];
   /** The configuration file, absolute; absent if there is none. */
   readonly path?: string;
-  /** The worker deployment, if the workers have one. */
   readonly deployment?: string;
-  /** Names of the channels by which people are told. */
   readonly channels: readonly string[];
 }
 
@@ -70,10 +64,7 @@ export async function loadClientSettings(
   return await load(path, { env, directory }, FOR_CLIENT);
 }
 
-/**
- * Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. A section
- * that nobody knows may be a mistyped `policy`: what is said of a file that workers refuse would be worth nothing.
- */
+/** Needs no secret at all. An unknown section may be a mistyped `policy`, so the file is refused, as workers do. */
 export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
@@ -192,7 +183,6 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
 
 interface Reachable {
   readonly value: unknown;
-  /** The reason why the bucket cannot be read from here. */
   readonly withoutBucket?: string;
 }
 
@@ -257,25 +247,20 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-interface ReadParts {
-  readonly config: Config;
-  readonly baseDirectory: string;
-  /** Name of the file, for messages. */
-  readonly what: string;
-  /** The content of the file, unchecked. */
-  readonly value: unknown;
-}
-
-/** Reads these parts of a configuration, and needs the variables of no other. @throws CountersignError `CONFIG_INVALID` */
+/**
+ * Reads these parts of a configuration, and needs the variables of no other. `value` is the whole file, unchecked.
+ * @throws CountersignError `CONFIG_INVALID`
+ */
 export async function readParts(
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
   path: string | undefined,
   wanted: Wanted,
-): Promise<ReadParts> {
+) {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const config = parseAs(Config, substitute(pick(file?.value, wanted), env, what), 'CONFIG_INVALID', what);
-  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value: file?.value };
+  const value: unknown = file?.value;
+  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value };
 }
 
 type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
@@ -399,16 +384,10 @@ export async function withSession<T>(
   }
 }
 
-/**
- * Codes of errors that Temporal also gives if a namespace is not set up: the run is not found, or a value is not
- * accepted.
- */
+/** Codes that Temporal also gives for a namespace that is not set up. */
 const SAID_WITHOUT_SETUP: readonly ErrorCode[] = ['RUN_NOT_FOUND', 'CATALOG_NOT_FOUND', 'USAGE', 'SETUP_INCOMPLETE'];
 
-/**
- * Returns the error, or a better one if the namespace is not set up. That one names the address, which may be the
- * mistake.
- */
+/** Returns the error, or a better one if the namespace is not set up; it names the address, which may be wrong. */
 async function asSetUp(
   error: unknown,
   connection: Connection,
@@ -464,10 +443,7 @@ export function isEngineTrouble(error: unknown): error is Error {
   return error instanceof ServiceError || isAway(error);
 }
 
-/**
- * Finds out why a worker has no connection. Native errors are only text, whereas a client connection's error has a
- * code.
- */
+/** Finds out why a worker has no connection: its native errors have no code, those of a client have. */
 export async function whyUnreachable(
   options: EngineAddress['connectionOptions'],
   cause: unknown,

@@ -32,8 +32,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** @param leaveSignals called once a command listens to signals itself */
 export function processTerminal(leaveSignals?: () => void): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  // A reader that closes early (`| head`) ends the command, and is no error to tell. It is no success either: what a
-  // pipeline goes by may not have been looked at.
+  // A reader that closes early (`| head`) ends the command. That is no error to tell, and no success either.
   stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? CLOSED : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   // A log on a full disk, or a terminal that was closed: what the command does goes on.
@@ -69,10 +68,7 @@ async function askPerson(question: string): Promise<string> {
   }
 }
 
-/**
- * The first signal aborts. A second SIGINT ends the process at once: a person at the terminal is in a hurry. Who stops
- * services, and a terminal that closes, may send other signals several times and mean nothing more by it.
- */
+/** The first signal aborts. A second SIGINT ends the process at once; other signals may be sent several times. */
 function watchSignals(leaveSignals?: () => void): AbortController {
   const controller = new AbortController();
   let interrupts = 0;

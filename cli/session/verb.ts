@@ -38,14 +38,12 @@ interface VerbRow<Args, Options> {
   readonly args?: Args;
   readonly options?: Options;
   readonly examples: readonly string[];
-  /** Stands below the examples. */
   readonly note?: string;
   readonly verbs?: readonly Verb[];
   /** Absent if the verb is only a name for its `verbs`. Returns nothing if it has written its answer by itself. */
   readonly run?: (given: Given<Args, Options>) => Promise<Answer | undefined>;
 }
 
-/** Adds the verb to the program, or to the verb above it. */
 export type Verb = (parent: Command, terminal: Terminal) => void;
 
 type None = Readonly<Record<never, never>>;
@@ -86,7 +84,6 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
   terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
 }
 
-/** Waits until a command that serves is asked to end. */
 export async function ended(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
@@ -112,10 +109,7 @@ function escaped(char: string): string {
   return codes.map((code) => `\\u${code.toString(16).padStart(4, '0')}`).join('');
 }
 
-/**
- * Reports the error that ends a command: one line on standard error.
- * @returns the exit code of the error table
- */
+/** Reports the error that ends a command: one line on standard error. @returns the exit code of the error table */
 export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
   // Commander has already printed the text of `--help` or `--version`.
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
@@ -126,10 +120,7 @@ export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boole
   return traits.exitCode;
 }
 
-/**
- * Makes every invisible character visible but line breaks. What follows one is indented: a message may end with the words
- * of a workflow that somebody else has started, and no line of these may look like one of ours.
- */
+/** Makes all but line breaks visible. Lines after one are indented: none of somebody else's words looks like ours. */
 function paragraph(message: string): string {
   return message.split('\n').map(visible).join('\n  ');
 }

@@ -12,6 +12,7 @@
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type {
   ApprovalRequest,
@@ -25,19 +26,10 @@ import type {
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
-import {
-  answeredBefore,
-  type AnswerFact,
-  assertDigest,
-  assertSame,
-  messageIdOf,
-  sentUnder,
-  type Told,
-} from '../session/consent.ts';
+import { answersTo, assertDigest, messageIdOf, ownAnswer, sentUnder, type Told } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/request.ts';
@@ -46,19 +38,12 @@ import { requestsAnswer } from './requests.ts';
 
 const PLACE = { run: option.RUN, call: option.CALL };
 
-/** @param digest help of `--digest` */
-const answering = (
-  digest = 'answer only the request with this digest',
-): Readonly<
-  Record<'comment' | 'digest' | 'decisionId', option.OptionRow<string | undefined>> & {
-    group: option.OptionRow<readonly string[] | undefined>;
-  }
-> => ({
+const ANSWERING = {
   comment: option.COMMENT,
   group: option.several('<name>', 'a group that you belong to'),
-  digest: option.parsed(option.digestOf, '<sha256>', digest),
+  digest: option.parsed(option.digestOf, '<sha256>', 'answer only the request with this digest'),
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
-});
+};
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
 
@@ -75,7 +60,12 @@ export const ANSWER = verb({
     accept: option.flag('say that you opened the page, or send the form without a value'),
     decline: option.flag('refuse to answer; the server is told that you did'),
     cancel: option.flag('close the question without an answer; the server is told that you did'),
-    ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
+    ...ANSWERING,
+    digest: option.parsed(
+      option.digestOf,
+      '<sha256>',
+      'digest of the question that you have read (see `requests`); without it, the question is only shown',
+    ),
   },
   examples: [
     'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --set name=Ann --set seats=2',
@@ -85,8 +75,10 @@ export const ANSWER = verb({
   run: async ({ args: { run: runId, call }, options, terminal, session }) => {
     const { set, file, accept, decline, cancel, comment, json } = options;
     const says = set !== undefined || file !== undefined || accept === true;
-    if ([says, decline === true, cancel === true].filter(Boolean).length !== 1)
-      throw usage('Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.');
+    if ([says, decline === true, cancel === true].filter(Boolean).length !== 1) {
+      const message = 'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.';
+      throw option.usage(message);
+    }
     const kind: ProvisionInput['kind'] = decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide';
     const input = { what: 'answer', code: 'DECISION_INVALID' } as const;
     const content = file === undefined ? undefined : await readInput(file, input, terminal);
@@ -129,7 +121,7 @@ export const RESOLVE = verb({
     as: option.actor('who says so'),
     result: option.text('<text>', 'with succeeded: the result, told to the model as your words'),
     message: option.text('<text>', 'with failed: the reason, told to the model as your words'),
-    ...answering(),
+    ...ANSWERING,
   },
   examples: [
     'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
@@ -171,7 +163,7 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
-  throw usage('Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.');
+  throw option.usage('Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.');
 }
 
 const AUTHORIZING = {
@@ -185,7 +177,7 @@ const AUTHORIZING = {
   ref: option.text('<ref>', 'replace the grant by this vault entry'),
   grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
   decline: option.text('<reason>', 'refuse, for this reason; the call ends'),
-  ...answering(),
+  ...ANSWERING,
 } satisfies option.OptionRows;
 
 export const AUTHORIZE = verb({
@@ -228,9 +220,9 @@ type AuthorizeOptions = option.Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
-    throw usage('Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.');
+    throw option.usage('Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.');
   if (decline !== undefined && comment !== undefined)
-    throw usage('--decline holds the reason; --comment goes with the others.');
+    throw option.usage('--decline holds the reason; --comment goes with the others.');
 }
 
 async function answerTo(
@@ -253,13 +245,10 @@ async function answerTo(
   throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
-// Sends one answer to a request about something else than consent.
-
 export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
 }
 
-/** The fields that every answer has besides its content. */
 type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
   readonly decisionId: string;
   readonly approver: { readonly id: string; readonly groups: string[] };
@@ -274,10 +263,12 @@ interface PauseVerb<Kind extends PauseKind, Said> {
   readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
   readonly send: (said: Said) => Promise<PauseAck>;
   /** Pairs the recorded answer with the one given now, as far as ledger and options have the same fields. */
-  readonly told: (fact: AnswerFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
+  readonly told: (fact: PauseFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
 }
 
 const FACTS = { outcome: 'outcome.resolved', input: 'input.provided', authorization: 'authorization.given' } as const;
+
+type PauseFact = Extract<LedgerFact, { kind: (typeof FACTS)[PauseKind] }>;
 
 export async function answerPause<
   Kind extends PauseKind,
@@ -291,22 +282,11 @@ export async function answerPause<
   const { runId } = run;
   const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
   // After an answer the call waits for something else, or for nothing; the answer then stands only in the ledger.
-  const before =
-    request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
-  const own = before.find(({ fact }) => fact.decisionId === options.decisionId);
-  if (own !== undefined) {
-    const { ack, fact } = own;
-    const { approver, digest } = fact;
-    // Sound: only facts of this kind were requested.
-    const rest = told(fact as Parameters<typeof told>[0]);
-    assertSame(callId, ack.decisionId, [
-      [approver.id, options.as],
-      [digest.startsWith(options.digest ?? ''), true],
-      ...rest,
-    ]);
-    return { ack };
-  }
-  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
+  const isInLedger = request === undefined || options.decisionId !== undefined;
+  const before = isInLedger ? answersTo(callId, await run.ledger(), FACTS[kind]) : [];
+  const own = ownAnswer(before, options.decisionId, options, told);
+  if (own !== undefined) return { ack: ackOf(own) };
+  if (request === undefined) throw notOpen(runId, callId, asksNot, before.map(ackOf).at(-1));
   const { about } = request;
   if (!isAbout(about, kind)) {
     const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${lastWord(runId)}). Nothing was sent.`;
@@ -314,7 +294,7 @@ export async function answerPause<
   }
   if (options.digest === undefined && unread !== undefined) {
     unread(request);
-    throw usage(
+    throw option.usage(
       `Name the question of call ${callId} that you answer, by its --digest: its server may have asked another one since you looked. It is shown as it is now; nothing was sent.`,
       { runId, callId },
     );
@@ -331,6 +311,11 @@ export async function answerPause<
   return { ack: await sentUnder(`--decision-id ${decisionId}`, facts, async () => await send(said)), request };
 }
 
+function ackOf({ at, fact }: { readonly at: string; readonly fact: PauseFact }): PauseAck {
+  const { callId, decisionId, answer, approver } = fact;
+  return { callId, decisionId, answer, decidedBy: approver.id, decidedAt: at };
+}
+
 function isAbout<Kind extends PauseKind>(
   about: Pause | undefined,
   kind: Kind,
@@ -344,9 +329,6 @@ function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck 
     return new CountersignError('REQUEST_NOT_OPEN', message, { runId, callId });
   }
   const { answer, decidedBy, decidedAt } = last;
-  return new CountersignError(
-    'ALREADY_DECIDED',
-    `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-    { runId, callId, decidedBy, decidedAt },
-  );
+  const message = `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+  return new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
 }

@@ -5,11 +5,10 @@
 import { Client } from '@temporalio/client';
 import { InvalidArgumentError } from 'commander';
 import { referencedArtifacts } from '../../client/artifacts/references.ts';
-import { assertHere, sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
+import { assertHere, sweepArtifacts } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -45,14 +44,16 @@ export const ARTIFACTS = verb({
 async function sweep(
   terminal: Terminal,
   { client, settings, deadlineMs }: Session,
-  { olderThan, also = [], dryRun, json }: option.Values<typeof SWEEPING> & option.GlobalOptions,
+  { olderThan, also = [], json, ...options }: option.Values<typeof SWEEPING> & option.GlobalOptions,
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
-    throw usage('A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.');
+    throw option.usage('A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.');
   const leastAge = olderThan ?? (retentionDays === undefined ? undefined : retentionDays * DAY_MS);
   if (leastAge === undefined)
-    throw usage('Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.');
+    throw option.usage('Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.');
+  const { directory } = artifacts;
+  const dryRun = options.dryRun === true;
   const { connection } = client;
   const { namespace, dataConverter } = client.options;
   const read = new Set([namespace, ...also]);
@@ -60,11 +61,11 @@ async function sweep(
     if (json !== true && count % HISTORIES_TOLD === 0) terminal.err(`${count} histories read\n`);
   };
   const report = await sweepArtifacts({
-    directory: artifacts.directory,
+    directory,
     before: Date.now() - leastAge,
-    dryRun: dryRun === true,
+    dryRun,
     referenced: async (recorded) => {
-      await assertHere(client, artifacts.directory, recorded, deadlineMs);
+      await assertHere(client, directory, recorded, deadlineMs);
       for (const { name } of recorded) read.add(name);
       const found = new Map<string, ReadonlySet<string>>();
       for (const name of read) {
@@ -74,21 +75,8 @@ async function sweep(
       return found;
     },
   });
-  return sweepAnswer(report, {
-    directory: artifacts.directory,
-    namespaces: [...read],
-    dryRun: dryRun === true,
-  });
-}
-
-interface Swept {
-  readonly directory: string;
-  readonly namespaces: readonly string[];
-  readonly dryRun: boolean;
-}
-
-function sweepAnswer(report: SweepReport, { directory, namespaces, dryRun }: Swept): Answer {
   const bytes = report.removed.reduce((sum, each) => sum + each.bytes, 0);
+  const namespaces = [...read];
   return {
     json: { directory, namespaces, dryRun, ...report, bytes },
     text: () =>

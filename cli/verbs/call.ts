@@ -89,7 +89,6 @@ function toolOf(given: string): { readonly server: string; readonly tool: string
 }
 
 interface Hearing {
-  /** Called once the call has gone on for a moment. */
   readonly onWait: () => void;
   /** Called where nobody works on it: somebody who waits would wait for nothing. */
   readonly onPause: (trouble: CountersignError) => void;

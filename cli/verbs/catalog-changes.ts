@@ -27,7 +27,6 @@ import { shellWord } from '../../domain/text/shell-word.ts';
 import { sentUnder } from '../session/consent.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
 import {
@@ -41,7 +40,6 @@ import {
 export const SERVER = option.one('name of the server');
 export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
 
-/** The options of messages that a person sends to a catalog. */
 export const MESSAGE = {
   group: option.several('<name>', 'a group that they belong to'),
   requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
@@ -52,7 +50,6 @@ export const EXPECTED_VERSION = option.parsed(
   'change only this version of the catalog (default: the one read now)',
 );
 export const ACTING = { tenant: TENANT, as: option.actor('who makes the change'), ...MESSAGE };
-/** The options of a message that names the version that was shown. */
 const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
 
 type Acting = Omit<option.Values<typeof ACTING>, 'tenant'>;
@@ -65,8 +62,7 @@ interface MessageIds {
 
 /**
  * Sends a message under an id. If the answer gets lost, the error names that id.
- * @param version the version that the message changes, if it names one
- * @param more other options without which it would not be the same message
+ * @param more options without which it would not be the same message
  */
 export async function sendAs<T>(
   { as, group = [], requestId = randomUUID() }: Acting,
@@ -105,7 +101,8 @@ export const CONNECT = verb({
     return await session(async ({ countersign, settings: { serverUrls } }) => {
       const handle = countersign.catalog(server, tenant);
       const url = options.url ?? (Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined);
-      if (url === undefined) throw usage(`The configuration names no server ${server}; say where it is with --url.`);
+      if (url === undefined)
+        throw option.usage(`The configuration names no server ${server}; say where it is with --url.`);
       const anew = options.anew === true;
       const before = anew ? undefined : await snapshotIfAny(handle);
       const expectedVersion = options.expectedVersion ?? before?.policyVersion;
@@ -199,7 +196,7 @@ export const ASK = verb({
     const { approver = [], approverGroup = [], need, notInitiator, deadlineSeconds, hash = [], all = false } = options;
     const names = approver.length + approverGroup.length > 0;
     if (!names && (need !== undefined || notInitiator === true))
-      throw usage('--need and --not-initiator go with a list: --approver, --approver-group.');
+      throw option.usage('--need and --not-initiator go with a list: --approver, --approver-group.');
     const list = { ids: [...approver], groups: [...approverGroup], ...defined({ need, notInitiator }) };
     const approvers = names ? list : undefined;
     const change = { requiresApproval: true, denied: false, ...defined({ approvers, deadlineSeconds }) };
@@ -256,7 +253,6 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
   });
 }
 
-/** Verbs that send a second administrator's decision on a change that waits. */
 export const DECISIONS: readonly Verb[] = [
   decision(
     'approve',
@@ -266,7 +262,6 @@ export const DECISIONS: readonly Verb[] = [
   decision('reject', 'refuse a change that waits', 'Refuse a change that waits; nothing of it applies'),
 ];
 
-/** Hexadecimal characters of a sha256. */
 const WHOLE_DIGEST = 64;
 
 function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {
@@ -323,7 +318,6 @@ export async function decideChange(
   return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings, ack));
 }
 
-/** A change of tool policies, for `catalog allow`, `ask`, `deny`, `enable` and `disable`. */
 export interface ToolsChange {
   readonly server: string;
   readonly tools: readonly string[];
@@ -351,10 +345,7 @@ export async function changeTools(
   return changeAnswer(snapshot, acks, await readChanged(handle, settings, acks.at(-1)), names);
 }
 
-/**
- * Sends changes of tools. A catalog may have more tools than one message: those that are missing are kept.
- * @param version that the first message changes
- */
+/** Sends changes of tools, in several messages if need be. @param version that the first message changes */
 export async function sendChanges(
   handle: CatalogHandle,
   options: Acting,
@@ -415,7 +406,6 @@ const DEFAULT_DEADLINE_SECONDS = 60;
 
 /**
  * Waits for the end of a refresh and collects what has changed.
- * @param before absent if there was no catalog
  * @throws CountersignError with the code of a refresh that failed, or `RESULT_UNCERTAIN` if the refresh goes on
  */
 export async function awaitRefresh(

@@ -96,9 +96,7 @@ export function importTarget(file: Partial<Target>, options: Partial<Target>, sh
   for (const field of ['tenant', 'server'] as const) {
     const [ours, theirs] = [options[field], file[field]];
     if (ours !== undefined && theirs !== undefined && ours !== theirs)
-      throw usage(`${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, {
-        path: field,
-      });
+      throw usage(`${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, { path: field });
   }
   const server = options.server ?? file.server;
   if (server === undefined) throw usage(`${shown} is a plain list: say whose tools it names with --server.`);
@@ -114,23 +112,15 @@ export function assertImportable(
   if (first !== undefined) {
     const { tool, near } = first;
     const hint = near.length > 0 ? ` Did you mean ${names(near)}?` : ` See: countersign catalog list ${server}`;
-    const others =
-      more.length > 0
-        ? `, nor ${names(
-            more.map((each) => each.tool),
-            5,
-          )}`
-        : '';
+    const rest = more.map((each) => each.tool);
+    const others = rest.length > 0 ? `, nor ${names(rest, 5)}` : '';
     const path = `tools[${JSON.stringify(visible(tool))}]`;
     const message = `${shown}, ${path}: ${server} has no such tool${others}.${hint} Nothing was sent.`;
     throw new CountersignError('TOOL_UNKNOWN', message, { path, server });
   }
   if (refused.length === 0 || isPlan) return;
-  throw new CountersignError(
-    'DEFINITION_CHANGED',
-    `${shown} would loosen ${names(refused, 5)}, and was written for another definition than the server has now. Read the difference (countersign catalog diff ${server} --tenant ${shellWord(tenant)}), put the new hash into the file, and bring it again; nothing was sent.`,
-    { server },
-  );
+  const message = `${shown} would loosen ${names(refused, 5)}, and was written for another definition than the server has now. Read the difference (countersign catalog diff ${server} --tenant ${shellWord(tenant)}), put the new hash into the file, and bring it again; nothing was sent.`;
+  throw new CountersignError('DEFINITION_CHANGED', message, { server });
 }
 
 /** Returns the parts of the connection that differ from the file; an import does not change the connection. */

@@ -9,7 +9,6 @@ import { hasDrifted } from '../../domain/catalog/state.ts';
 import { entryNamed, readCatalog, readCatalogs, readChanged } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -171,7 +170,7 @@ export async function importFile(
   const { tenant, server } = importTarget(file, options, shown);
   const { as, plan: isPlan } = options;
   if (as === undefined && isPlan !== true)
-    throw usage('Say who asks for it with --as, or look at it first with --plan.');
+    throw option.usage('Say who asks for it with --as, or look at it first with --plan.');
   const handle = countersign.catalog(server, tenant);
   const before = await handle.snapshot();
   const plan = importPlan(before.entries, file.tools);

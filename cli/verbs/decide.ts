@@ -30,18 +30,18 @@ import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import {
+  answersTo,
   type Ask,
   asking,
   assertDigest,
   assertRead,
-  assertSame,
   messageIdOf,
+  ownAnswer,
   sentUnder,
   type Told,
 } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
 import { argumentsText } from '../views/format.ts';
@@ -52,6 +52,7 @@ import {
   decisionAnswer,
   planAnswer,
   requestText,
+  SETTLED,
 } from '../views/request.ts';
 
 const ONE = { run: option.RUN, call: option.CALL };
@@ -104,7 +105,7 @@ export const APPROVE = verb({
   run: async (given) => {
     const { comment, arguments: source, remember, rememberUntil } = given.options;
     if (remember === undefined && rememberUntil !== undefined)
-      throw usage('--remember-until is the end of --remember. Name its scope too; nothing was sent.');
+      throw option.usage('--remember-until is the end of --remember. Name its scope too; nothing was sent.');
     return await decideSeveral(given, {
       kind: 'approve',
       ...defined({
@@ -207,15 +208,8 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     if (asks === undefined) assertRead(runId, options);
     return await session(async ({ countersign }) => {
       const run = countersign.run(runId);
-      const before = await sentBefore(run, call, judged, options);
-      if (before !== undefined) return decisionAnswer(runId, before);
-      const digest = asks === undefined ? options.digest : await agreedTo(run, call, judged, options, asks);
-      // Nobody approves a call that was not there to be shown, also if it has come meanwhile.
-      const decided =
-        digest === undefined
-          ? { ack: await settledBefore(run, call, messageIdOf(judged.kind, call, options.as), judged, options) }
-          : await decideCall(run, call, judged, { ...options, digest });
-      return decisionAnswer(runId, decided);
+      const agreed = asks && (async () => await agreedTo(run, call, judged, options, asks));
+      return decisionAnswer(runId, await decideCall(run, call, judged, options, agreed));
     });
   }
   assertForSeveral(calls, judged, options);
@@ -245,7 +239,7 @@ async function agreedTo(
   { as, digest }: BatchOptions,
   ask: Ask,
 ): Promise<string | undefined> {
-  const request = (await run.requests()).find((shown) => shown.callId === callId);
+  const request = await requestOf(run, callId);
   if (request === undefined) return undefined;
   // Why it cannot be approved is said by whoever refuses it.
   if (request.status !== 'open' || request.about !== undefined) return digest ?? request.digest;
@@ -268,22 +262,27 @@ export interface DecideOptions extends option.GlobalOptions {
   readonly decisionId?: string;
 }
 
-/** The part of a decision that depends on its kind. */
 export type Judged<Said = DecisionInput> = Said extends DecisionInput
   ? Omit<Said, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>
   : never;
 
+/** @param agreed has a person agree to what is shown to them, and returns its digest; undefined if nothing could be */
 export async function decideCall(
   run: RunHandle,
   callId: string,
   judged: Judged,
   options: DecideOptions,
+  agreed?: () => Promise<string | undefined>,
 ): Promise<Decided> {
-  const { as: id, group = [], digest: named, decisionId = messageIdOf(judged.kind, callId, id) } = options;
-  const own = await sentBefore(run, callId, judged, options);
-  if (own !== undefined) return own;
-  const request = (await run.requests()).find((shown) => shown.callId === callId);
-  const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, decisionId, judged, options);
+  const { as: id, group = [], decisionId = messageIdOf(judged.kind, callId, id) } = options;
+  if (options.decisionId !== undefined) {
+    const own = await sentBefore(run, callId, judged, options);
+    if (own !== undefined) return own;
+  }
+  const named = agreed === undefined ? options.digest : await agreed();
+  // Nobody approves a call that was not there to be shown, also if it has come meanwhile.
+  const request = agreed !== undefined && named === undefined ? undefined : await requestOf(run, callId);
+  const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, judged, { ...options, decisionId });
   if (request === undefined) return { ack: await before() };
   const { digest, runId } = request;
   assertDigest(run.runId, request, named);
@@ -298,6 +297,10 @@ export async function decideCall(
   }
 }
 
+async function requestOf(run: RunHandle, callId: string): Promise<ApprovalRequest | undefined> {
+  return (await run.requests()).find((shown) => shown.callId === callId);
+}
+
 /**
  * Returns the first answer to a decision that is sent again; undefined if none was recorded under its id.
  * @throws CountersignError `DECISION_INVALID` if another decision was
@@ -308,41 +311,31 @@ async function sentBefore(
   judged: Judged,
   options: DecideOptions,
 ): Promise<Decided | undefined> {
-  const { decisionId } = options;
-  if (decisionId === undefined) return undefined;
   const ledger = await run.ledger().catch((error: unknown) => {
     // The run itself knows the id, too.
     if (error instanceof CountersignError && error.code === 'ARTIFACT_MISSING') return [];
     throw error;
   });
-  for (const { at, fact } of ledger)
-    if (fact.kind === 'decision.accepted' && fact.callId === callId && fact.decisionId === decisionId) {
-      assertSame(callId, decisionId, toldOf(fact, judged, options));
-      const request = (await run.requests()).find((shown) => shown.callId === callId);
-      const same = request?.digest === fact.digest ? request : undefined;
-      return { ack: ackOf(fact, at), waits: request?.status === 'open', ...defined({ request: same }) };
-    }
-  return undefined;
+  const own = ownAnswer(answersTo(callId, ledger, 'decision.accepted'), options.decisionId, options, toldOf(judged));
+  if (own === undefined) return undefined;
+  const request = await requestOf(run, callId);
+  const same = request?.digest === own.fact.digest ? request : undefined;
+  return { ack: ackOf(own), waits: request?.status === 'open', ...defined({ request: same }) };
 }
 
 /** Reads from the ledger how the call ended, if it no longer waits in the current turn. */
 async function settledBefore(
   run: RunHandle,
   callId: string,
-  decisionId: string,
   judged: Judged,
   options: DecideOptions,
 ): Promise<DecisionAck> {
   const { runId } = run;
   const entries = (await run.ledger()).filter(({ fact }) => 'callId' in fact && fact.callId === callId);
-  const decisions = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [{ at, fact }] : []));
-  const own = decisions.find(({ fact }) => fact.decisionId === decisionId);
-  if (own !== undefined) {
-    assertSame(callId, decisionId, toldOf(own.fact, judged, options));
-    return ackOf(own.fact, own.at);
-  }
-  const accepted = decisions.map(({ at, fact }) => ackOf(fact, at));
-  const first = accepted.findLast(({ status }) => ['approved', 'rejected', 'answered'].includes(status));
+  const decisions = answersTo(callId, entries, 'decision.accepted');
+  const own = ownAnswer(decisions, options.decisionId, options, toldOf(judged));
+  if (own !== undefined) return ackOf(own);
+  const first = decisions.map(ackOf).findLast(({ status }) => SETTLED.includes(status));
   const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
   // A call that was approved, asked again and then left to expire counts as expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
@@ -353,11 +346,8 @@ async function settledBefore(
     throw new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
   }
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
-    throw new CountersignError(
-      'DECISION_EXPIRED',
-      `The request for call ${callId} expired at ${closed.at}; it was not run.`,
-      { runId, callId },
-    );
+    const message = `The request for call ${callId} expired at ${closed.at}; it was not run.`;
+    throw new CountersignError('DECISION_EXPIRED', message, { runId, callId });
   }
   if (entries.length > 0)
     throw new CountersignError('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { runId, callId });
@@ -367,19 +357,15 @@ async function settledBefore(
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
 
 /** Groups are not compared, because the ledger keeps only those that the request's rule names. */
-function toldOf(fact: Accepted, judged: Judged, { as, digest }: DecideOptions): Told {
-  return [
+function toldOf(judged: Judged): (fact: Accepted) => Told {
+  const edited = judged.kind === 'approve' ? judged.arguments : undefined;
+  return (fact) => [
     [fact.decision, judged.kind],
-    [fact.approver.id, as],
-    [fact.digest.startsWith(digest ?? ''), true],
     [fact.comment, judged.kind === 'reject' ? judged.reason : judged.comment],
     [fact.until, judged.kind === 'extend' ? judged.until : undefined],
     [fact.answerHash, judged.kind === 'respond' ? sha256Hex(judged.answer) : undefined],
     [fact.remember, judged.kind === 'approve' ? judged.remember : undefined],
-    [
-      fact.edited?.to,
-      judged.kind === 'approve' && judged.arguments !== undefined ? hashOf(judged.arguments) : undefined,
-    ],
+    [fact.edited?.to, edited === undefined ? undefined : hashOf(edited)],
   ];
 }
 
@@ -391,21 +377,11 @@ const STATUS_OF = {
   respond: 'answered',
 } as const;
 
-function ackOf(
-  { callId, decisionId, decision, approver, counted, until, edited }: Accepted,
-  decidedAt: string,
-): DecisionAck {
-  return {
-    callId,
-    decisionId,
-    status: counted === true ? (edited === undefined ? 'counted' : 'edited') : STATUS_OF[decision],
-    decidedBy: approver.id,
-    decidedAt,
-    ...defined({ until }),
-  };
+function ackOf({ at, fact }: { readonly at: string; readonly fact: Accepted }): DecisionAck {
+  const { callId, decisionId, decision, approver, counted, until, edited } = fact;
+  const status = counted === true ? (edited === undefined ? 'counted' : 'edited') : STATUS_OF[decision];
+  return { callId, decisionId, status, decidedBy: approver.id, decidedAt: at, ...defined({ until }) };
 }
-
-// A batch is planned from the open requests, shown, and then sent.
 
 interface BatchOptions extends DecideOptions {
   readonly all?: true;
@@ -458,7 +434,7 @@ export function assertForSeveral(callIds: readonly string[], judged: Judged, opt
           : judged.kind === 'approve' && judged.arguments !== undefined
             ? '--arguments are of one call; name one.'
             : undefined;
-  if (fault !== undefined) throw usage(`${fault} Nothing was sent.`);
+  if (fault !== undefined) throw option.usage(`${fault} Nothing was sent.`);
 }
 
 async function openNamed(
@@ -479,26 +455,21 @@ async function openNamed(
   throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
 }
 
-/** Says why a batch is not sent; undefined if it may be. */
 export function notConfirmed(
   runId: string,
   plan: BatchPlan,
   { as, yes, digest }: Pick<BatchOptions, 'as' | 'yes' | 'digest'>,
 ): CountersignError | undefined {
   const { kind, requests, digest: shown } = plan;
-  if (requests.length === 0)
-    return new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`,
-      {
-        runId,
-      },
-    );
+  if (requests.length === 0) {
+    const message = `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`;
+    return new CountersignError('REQUEST_NOT_OPEN', message, { runId });
+  }
   const other = otherPlan(runId, plan, { digest });
   if (other !== undefined) return other;
   const needs = kind === 'approve' ? ` --digest ${shown.slice(0, option.DIGEST_CHARACTERS)}` : '';
   if (yes === true && (digest !== undefined || needs === '')) return undefined;
-  return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
+  return option.usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
 }
 
 function otherPlan(
@@ -507,11 +478,8 @@ function otherPlan(
   { digest }: { readonly digest?: string | undefined },
 ): CountersignError | undefined {
   if (digest === undefined || shown.startsWith(digest)) return undefined;
-  return new CountersignError(
-    'DIGEST_MISMATCH',
-    `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`,
-    { runId },
-  );
+  const message = `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`;
+  return new CountersignError('DIGEST_MISMATCH', message, { runId });
 }
 
 function which({ requests }: BatchPlan): string {
@@ -522,10 +490,7 @@ function verbOf(plan: BatchPlan): string {
   return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
-/**
- * Returns the first refusal, whose exit code becomes the command's; where none was refused, the first decision without an
- * answer. That one is no refusal: it may count.
- */
+/** Returns the first refusal; where there is none, the first decision without an answer, which may count. */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
   const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
   const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');

@@ -4,7 +4,6 @@ import { Deployment, type Drained, type DrainOptions, type Watched } from '../..
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
@@ -20,10 +19,11 @@ type Options = Given<Record<never, never>, typeof NAMED>['options'];
 
 function deploymentOf({ client, settings, deadlineMs }: Session, { deployment }: Options): Deployment {
   const name = deployment ?? settings.deployment;
-  if (name === undefined)
-    throw usage(
-      'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.',
-    );
+  if (name === undefined) {
+    const message =
+      'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.';
+    throw option.usage(message);
+  }
   return new Deployment({ client, name, deadlineMs });
 }
 
@@ -163,8 +163,8 @@ const DRAIN = verb({
   options: DRAINING,
   examples: ['deploy drain 91c0d7e4aa52', 'deploy drain 91c0d7e4aa52 --move --within 1800'],
   run: async ({ args: { build }, options, session, terminal }) => {
-    if (options.replayed === true && options.move !== true) throw usage('--replayed goes with --move.');
-    if (options.batch < 1) throw usage('--batch must be at least 1.');
+    if (options.replayed === true && options.move !== true) throw option.usage('--replayed goes with --move.');
+    if (options.batch < 1) throw option.usage('--batch must be at least 1.');
     const drained = await session(async (opened) => {
       const mayMove = options.move === true ? await moving(opened, options.replayed === true) : undefined;
       return await deploymentOf(opened, options).drain(build, {
@@ -188,10 +188,7 @@ function progress({ err }: Terminal): (left: number) => void {
 
 type MayMove = NonNullable<DrainOptions['mayMove']>;
 
-/**
- * Replays each run with the code of this command, which must be that of the current build, and asks it what every build
- * must refuse, as `countersign replay --live` does.
- */
+/** Replays each run with this code, which must be that of the current build, as `countersign replay --live` does. */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
   const { liveHistories } = await import('../../workers/replay/replay.ts');

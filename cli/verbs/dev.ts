@@ -81,16 +81,13 @@ async function startAll(
   const executable = findTemporalCli(terminal.env);
   const model = demoModel(terminal.env);
   const namespace = options.namespace ?? 'default';
+  const { gatewayPort = options.port === 0 ? 0 : DEFAULT_GATEWAY_PORT } = options;
   // Ports are checked before the first slow step, so that a mistake is reported at once.
   const ports = {
     temporal: await choosePort({ port: options.port, option: '--port', what: 'Temporal' }),
     ui: await choosePort({ port: options.uiPort, option: '--ui-port', what: 'Temporal UI' }),
     files: await choosePort({ port: options.filesPort, option: '--files-port', what: 'the demo MCP server' }),
-    gateway: await choosePort({
-      port: options.gatewayPort ?? (options.port === 0 ? 0 : DEFAULT_GATEWAY_PORT),
-      option: '--gateway-port',
-      what: 'the gateway',
-    }),
+    gateway: await choosePort({ port: gatewayPort, option: '--gateway-port', what: 'the gateway' }),
   };
   const directory = resolve(terminal.directory, options.directory);
   const folder = await prepareFolder(directory);
@@ -108,16 +105,11 @@ async function startAll(
     'The demo MCP server',
     () => startFilesystemServer(folder.files, ports.files),
     ({ exited }) => exited,
-    (made) => made.stop(),
   );
   if (!wanted) return undefined;
   const { startDevCodec, startDevGateway } = await import('../dev/gateway.ts');
-  const codec = await stack.start(
-    'The codec server',
-    () => startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
-    // It ends with the process alone.
-    async () => new Promise<void>(() => undefined),
-    async (made) => made?.stop(),
+  const codec = await stack.start('The codec server', () =>
+    startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
   );
   if (!wanted) return undefined;
   const engine = await stack.start(
@@ -133,31 +125,19 @@ async function startAll(
         ...defined({ uiCodecEndpoint: codec?.url }),
       }),
     ({ exited }) => exited,
-    (made) => made.stop(),
   );
   if (!wanted) return undefined;
   const workers = await stack.start(
     'The worker',
     () => startWorkers({ loaded, connectionOptions: { address: engine.address }, namespace, log }),
     ({ stopped }) => stopped,
-    (made) => made.stop(),
   );
   if (!wanted) return undefined;
   const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
   const isOurs = loaded.path === folder.config;
-  const place = {
-    address: engine.address,
-    namespace,
-    port: ports.gateway,
-    filesUrl: isOurs ? filesUrl : undefined,
-  };
-  const gateway = await stack.start(
-    'The gateway',
-    () => startDevGateway(loaded, place, inFolder),
-    // It ends with the process alone.
-    async () => new Promise<void>(() => undefined),
-    async (made) => made?.stop(),
-  );
+  const { address } = engine;
+  const place = { address, namespace, port: ports.gateway, filesUrl: isOurs ? filesUrl : undefined };
+  const gateway = await stack.start('The gateway', () => startDevGateway(loaded, place, inFolder));
   if (!wanted) return undefined;
   const example = packedExample();
   const shown = (path: string): string => {
@@ -165,24 +145,22 @@ async function startAll(
     return near.startsWith('..') ? path : near;
   };
   return {
-    address: engine.address,
+    address,
     namespace,
     uiUrl: engine.uiUrl ?? '',
     codec: codec?.url,
     gateway: gateway && { url: gateway.gateway.url, isOpen: gateway.isOpen },
     files: { url: files.url, folder: folder.files },
-    model: loaded.path === folder.config ? model.label : undefined,
+    model: isOurs ? model.label : undefined,
     config: shown(loaded.path ?? folder.config),
     directory: shown(directory),
     taskQueue: loaded.config.taskQueue,
     trust: loaded.config.trust,
     buildId: workers.buildId ?? '',
     environment: {
-      ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: engine.address }),
+      ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: address }),
       ...(namespace === 'default' ? {} : { TEMPORAL_NAMESPACE: namespace }),
-      ...(options.directory === DEFAULT_DIRECTORY || loaded.path !== folder.config
-        ? {}
-        : { COUNTERSIGN_CONFIG: folder.config }),
+      ...(options.directory === DEFAULT_DIRECTORY || !isOurs ? {} : { COUNTERSIGN_CONFIG: folder.config }),
     },
     example: example && shown(example),
   };

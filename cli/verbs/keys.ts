@@ -5,6 +5,7 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Payload, PayloadCodec } from '@temporalio/common';
+import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -18,7 +19,6 @@ import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { changeTrustFile, keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -97,7 +97,7 @@ const NEW = verb({
 /** @param or what else one may do than choose another id */
 function assertUnused(keys: readonly TrustedJwk[], kid: string, trust: string, or: string): void {
   if (keys.every((key) => key.kid !== kid)) return;
-  throw usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
+  throw option.usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
 }
 
 function assertionOf({
@@ -108,7 +108,7 @@ function assertionOf({
   speaksForMany,
 }: option.Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
-    throw usage('A key is one of --person or of --service, and not of both.');
+    throw option.usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
   const own =
     person === undefined
@@ -157,7 +157,7 @@ const ROTATE = verb({
       assertUnused(trusted, kid, trust, '.');
       const { countersign: asserted } = replaced;
       if (asserted.retired !== undefined)
-        throw usage(`Key ${replaced.kid} was replaced at ${asserted.retired}. Rotate the one that replaced it.`);
+        throw option.usage(`Key ${replaced.kid} was replaced at ${asserted.retired}. Rotate the one that replaced it.`);
       // One holder has one vote, with however many keys.
       const countersign = { ...asserted, holder: asserted.holder ?? replaced.kid };
       const made = await makeKey(terminal, { kid, file, countersign });
@@ -243,8 +243,7 @@ export const KEYS = verb({
     const jwk = { kty, crv, x, y, kid, use: 'enc', alg: SEALING.alg };
     const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
     await writeOnce(resolve(terminal.directory, out), out, pem);
-    // Both forms print the same document, so that `> zone.jwk` gives what --sealing-key takes. Hints go to standard
-    // error.
+    // Both forms print the same document: `> zone.jwk` gives what --sealing-key takes.
     if (json !== true)
       terminal.err(
         `\nThe private key is in ${out}. In countersign.yaml of the workers:\n\n  grants:\n    keys:\n      - kid: ${kid}\n        privateKeyFile: ${out}\n\nClients seal with the public key above: countersign start … --sealing-key SERVER=FILE\n`,
@@ -281,7 +280,7 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
       ...(event.activityTaskCompletedEventAttributes?.result?.payloads ?? []),
       ...(failure?.applicationFailureInfo?.details?.payloads ?? []),
     ];
-    for (const payload of await decoded(sealed, codecs)) {
+    for (const payload of await decode([...codecs], [...sealed])) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
       if (encoding === UNDECODABLE_ENCODING) {
         const message = 'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.';
@@ -292,10 +291,4 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
     }
   }
   return names;
-}
-
-async function decoded(payloads: readonly Payload[], codecs: readonly PayloadCodec[]): Promise<readonly Payload[]> {
-  let read = [...payloads];
-  for (const codec of codecs.toReversed()) read = await codec.decode(read);
-  return read;
 }

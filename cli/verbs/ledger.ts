@@ -5,7 +5,6 @@ import type { LedgerFault } from '../../client/ledger/check.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type LiveCopy, liveCopy, liveLedger, namedCopy } from '../session/ledger-sources.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { verb } from '../session/verb.ts';
 import { entryText, type ExportFormat, exportText } from '../views/ledger.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
@@ -75,10 +74,11 @@ function assertMeant({
   segment,
   firstRun,
 }: option.Values<typeof OPTIONS> & option.GlobalOptions): void {
-  if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
-    throw usage(
-      '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.',
-    );
+  if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined)) {
+    const message =
+      '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.';
+    throw option.usage(message);
+  }
   if (format === 'csv' && json === true)
-    throw usage('--json and --export csv are two formats. Name one, or --export jsonl.');
+    throw option.usage('--json and --export csv are two formats. Name one, or --export jsonl.');
 }

@@ -15,7 +15,6 @@ import { routeToNowhere } from '../../workers/config/routes.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -68,10 +67,7 @@ function failed(message: string, facts: Readonly<Record<string, number>>): Count
   return new CountersignError('POLICY_CASES_FAILED', message, facts);
 }
 
-/**
- * Warns of policy for servers that the configuration does not name. A run may still bring such a server, or a catalog
- * may hold it.
- */
+/** Warns of policy for servers that are not configured: runs and catalogs may still have them. */
 function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 'serverUrls'>): string[] {
   return Object.keys(policy.servers ?? {}).flatMap((name) =>
     Object.hasOwn(serverUrls, name)
@@ -133,7 +129,7 @@ function jsonOf(json: string, name: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
+    throw option.usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
   }
 }
 

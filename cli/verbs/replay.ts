@@ -10,7 +10,6 @@ import type { History, Recorded } from '../../workers/replay/recorded-history.ts
 import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/replay/replay.ts';
 import { causesOf, type Diagnosed, diagnosedOf, MOST_DIAGNOSED, replayFailureText } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
 import { toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -58,7 +57,7 @@ export const REPLAY = verb({
 });
 
 async function replayFiles(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
-  if (options.query !== undefined) throw usage('--query goes with --live.');
+  if (options.query !== undefined) throw option.usage('--query goes with --live.');
   const { historyFiles, recordedHistories } = await import('../../workers/replay/recorded-history.ts');
   const chosen = paths.length > 0 ? paths : [RECORDED];
   const files = await historyFiles(chosen.map((path) => resolve(terminal.directory, path)));
@@ -67,7 +66,7 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 }
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
-  if (paths.length > 0) throw usage('--live takes histories from the namespace; leave the paths out.');
+  if (paths.length > 0) throw option.usage('--live takes histories from the namespace; leave the paths out.');
   const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
@@ -115,7 +114,6 @@ async function replay(
   return outcomes;
 }
 
-/** Yields the histories, and keeps each until its outcome is known. */
 async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
   for await (const recorded of histories) {
     if (recorded.kind === 'history') given.set(recorded.name, recorded.history);
@@ -123,10 +121,7 @@ async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, Hist
   }
 }
 
-/**
- * Returns why a history does not replay. A history that stops the replayer, or of which nothing replays, has no
- * diagnosis beyond its error.
- */
+/** Returns why a history does not replay, if more can be told than its error. */
 async function diagnosed(
   { workflowId, error }: ReplayOutcome,
   history: History | undefined,

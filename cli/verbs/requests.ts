@@ -55,11 +55,9 @@ export const REQUESTS = verb({
   },
 });
 
-/** How a request is shown to the person who asks. */
 interface Showing {
   readonly full?: true;
   readonly reveal?: true;
-  /** Who asks, if they say so. */
   readonly as?: string;
   readonly group?: readonly string[];
 }
@@ -165,7 +163,6 @@ function mayAgree(request: ApprovalRequest, person: Approver, now: number): bool
   return permitted.has('approve') || permitted.has('answer');
 }
 
-/** Sorts open requests before the others. */
 function shownRequests(runId: string, requests: readonly ApprovalRequest[], options: Showing) {
   const now = Date.now();
   const [full, reveal] = [options.full === true, options.reveal === true];

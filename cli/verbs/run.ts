@@ -53,10 +53,7 @@ export const SHOW = verb({
   },
 });
 
-/**
- * Prints ledger entries as they are written. A pause of the workers does not end it; the user is told once that the run
- * waits, and why. A run that is stuck from the start is shown as far as its history can be read.
- */
+/** Prints ledger entries as they are written. Of a run that is stuck, what its history says is shown. */
 export const WATCH = verb({
   name: 'watch',
   summary: 'follow the events of a run as they happen',
@@ -216,10 +213,7 @@ export async function waitForResult(
   }
 }
 
-/**
- * Says why nothing happens: a step is tried again, or nobody answers. It goes to standard error, since standard output
- * holds only answers.
- */
+/** Says on standard error why nothing happens: a step is tried again, or nobody answers. */
 function tellWaiting(
   terminal: Terminal,
   { json }: option.GlobalOptions,

@@ -17,7 +17,6 @@ import { visible } from '../../domain/text/escape.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import { readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, safeJson, verb } from '../session/verb.ts';
@@ -110,8 +109,7 @@ function warningOf({ code, message }: CountersignError): { readonly code: string
 const FIRST_WORD_SECONDS = 5;
 
 /**
- * Returns why no worker has taken the run yet, or which names in `allowedTools` no server has. The run goes on without
- * those, so a typing error is reported while the user still looks.
+ * Returns why no worker has taken the run yet, or which names in `allowedTools` no server has: the run goes on.
  * @throws CountersignError if the spec is refused
  */
 async function troubleAtStart(
@@ -158,10 +156,8 @@ export function readAuthorizations(variables: option.Pairs, env: Terminal['env']
       if (token !== undefined && token !== '') return [server, token];
       // The text may be the token itself, given by mistake, so it is not repeated.
       const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
-      throw usage(
-        `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`,
-        { path: `authorizations.${server}` },
-      );
+      const message = `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`;
+      throw option.usage(message, { path: `authorizations.${server}` });
     }),
   );
 }
@@ -183,10 +179,7 @@ async function readKey(path: string, shown: string): Promise<JWK> {
   }
 }
 
-/**
- * @param urls URLs of configured servers
- * @param spec is not checked yet; `startRun` checks it next
- */
+/** @param urls URLs of configured servers @param spec is not checked yet; `startRun` checks it next */
 export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option.Pairs, spec: unknown): SealingTargets {
   const own = ownUrls(spec);
   return Object.fromEntries(
@@ -194,7 +187,7 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option
       const url = urls[server] ?? own.get(server);
       if (url !== undefined) return [server, { url, key }];
       const message = `--sealing-key ${server}=…: neither the configuration (servers.${server}.url) nor the run spec says where that server is.`;
-      throw usage(message, { path: `servers.${server}.url` });
+      throw option.usage(message, { path: `servers.${server}.url` });
     }),
   );
 }

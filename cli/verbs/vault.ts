@@ -7,7 +7,6 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { textOf } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -39,7 +38,6 @@ const LIST = verb({
   },
 });
 
-/** Entries that an error names. */
 const MOST_NAMED = 20;
 
 function unreadJson(unread: readonly CountersignError[]): { unread?: readonly { code: string; message: string }[] } {
@@ -122,10 +120,11 @@ function entryOf(
   serverUrls: Readonly<Record<string, string>>,
 ): VaultEntry {
   const { kind, issuer, tenant, initiator, expires } = options;
-  if ((kind === 'refresh-token') !== (issuer !== undefined))
-    throw usage(
-      'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
-    );
+  if ((kind === 'refresh-token') !== (issuer !== undefined)) {
+    const message =
+      'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.';
+    throw option.usage(message);
+  }
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
   if (url === undefined || !URL.canParse(url)) {
     const message = `--server ${options.server}: the configuration has no server of this name, and it is no URL.`;
@@ -148,7 +147,7 @@ function entryOf(
 async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   const given = source === '-' ? await terminal.input() : await textOf(source, `file ${source}`, terminal);
   const secret = given.trim();
-  if (secret === '') throw usage('There is no secret: it is empty.');
+  if (secret === '') throw option.usage('There is no secret: it is empty.');
   return secret;
 }
 
@@ -180,9 +179,7 @@ const REKEY = verb({
   },
 });
 
-/**
- * Encrypts one entry again. A concurrent writer may have used another key, so the entry is read again after a conflict.
- */
+/** Encrypts one entry again, and once more where somebody has written it meanwhile. */
 async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const held = await vault.read(ref);

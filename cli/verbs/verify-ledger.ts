@@ -24,9 +24,8 @@ import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
-import { usage } from '../session/options.ts';
 import { readTrustFile, textOf } from '../session/files.ts';
-import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
+import { ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -74,45 +73,32 @@ export const VERIFY_LEDGER = verb({
   ],
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
-    if (options.keys !== undefined && !namesCopy(options))
-      throw usage(
-        'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
-      );
+    if (options.keys !== undefined && !namesCopy(options)) {
+      const message =
+        'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.';
+      throw option.usage(message);
+    }
     const trusted = await trustedOf(runId, options, terminal);
     const keys =
       options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
-    const copy = await namedCopy(runId, options, terminal);
-    const checked = copy === undefined ? undefined : await checkCopy(copy, keys, trusted);
-    const asksRun = copy === undefined || options.live === true;
-    const live = asksRun
-      ? await session(async (opened) => readLive(opened, runId, options.history, trusted))
-      : undefined;
-    const { verified, own } = combined(runId, { copy, checked, live, trusted }, options.head);
+    const named = await namedCopy(runId, options, terminal);
+    const copy = named && (await checkCopy(named, keys, trusted));
+    const live =
+      copy === undefined || options.live === true
+        ? await session(async (opened) => checkLive(opened, runId, options.history, trusted))
+        : undefined;
+    const { verified, own } = combined(runId, { copy, live, trusted }, options.head);
     const because = options.history
       ? await whyBroken(own, { copy, live }, async (compared) =>
           session(async (opened) => brokenBy(opened, runId, compared)),
         )
       : undefined;
-    return reportOf(runId, { ...verified, ...defined({ because }) });
+    return reportOf({ ...verified, ...defined({ because }) });
   },
 });
 
 function namesCopy({ file, records, segment }: VerifyOptions): boolean {
   return [file, records, segment].some((source) => source !== undefined);
-}
-
-async function readLive(
-  session: Session,
-  runId: string,
-  history: boolean,
-  trusted: readonly TrustedJwk[] | undefined,
-): Promise<CheckedRun> {
-  const owner = ledgerOwner(session.countersign, runId);
-  // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
-  const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
-  const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
-  const head = told ?? (await read.head());
-  return await checkLive({ owner: read, head, stuck }, runId, session, history, trusted);
 }
 
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
@@ -124,7 +110,6 @@ async function whyBroken(
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };
   if (!isRecordInDoubt(faults, compared)) return undefined;
-  // The faults are reported even if their reason cannot be found.
   return await ask(compared).catch(() => undefined);
 }
 
@@ -135,15 +120,16 @@ async function trustedOf(
   terminal: Terminal,
 ): Promise<readonly TrustedJwk[] | undefined> {
   const { trust, history, live } = options;
-  if (trust === undefined && history && !runId.startsWith('catalog/')) {
+  const isCatalog = runId.startsWith('catalog/');
+  if (trust === undefined && history && !isCatalog)
     return await configuredKeys(options.config, terminal, !namesCopy(options) || live === true);
-  }
   if (trust === undefined || trust === false) return undefined;
-  if (runId.startsWith('catalog/'))
-    throw usage(
-      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
-    );
-  if (!history) throw usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
+  if (isCatalog) {
+    const message =
+      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.';
+    throw option.usage(message);
+  }
+  if (!history) throw option.usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
   const keys = await readTrustFile(terminal, trust);
   const path = doubledIn(keys);
   if (path === undefined) return keys;
@@ -157,7 +143,7 @@ function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined)
   return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
 }
 
-interface CheckedCopy {
+interface CheckedCopy extends LedgerCopy {
   readonly report: LedgerReport;
   readonly proofs: ProofReport;
   readonly heads: readonly CheckedHead[];
@@ -173,7 +159,7 @@ async function checkCopy(
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
   const checked = checkLedger(copy.entries, heads, keys !== undefined);
   const proofs = proofsOf(copy.entries, trusted && checkNamedKeys(copy.entries, trusted));
-  return { heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
+  return { ...copy, heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
 }
 
 interface CheckedRun {
@@ -194,49 +180,38 @@ function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
   };
 }
 
-/**
- * Checks the run's own ledger. Count and head are compared too, since a ledger that is cut off at its end is still a
- * valid chain.
- */
+/** Checks the run's own ledger; by count and head too, since a ledger without its end is still a valid chain. */
 async function checkLive(
-  {
-    owner,
-    head,
-    stuck,
-  }: { readonly owner: LedgerOwner; readonly head: LedgerHead; readonly stuck: StuckRun | undefined },
+  session: Session,
   runId: string,
-  { client, deadlineMs }: Session,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
 ): Promise<CheckedRun> {
-  const { ledgerHead, ledgerLength } = head;
-  const read = stuck === undefined ? {} : { stuck };
-  const before = await owner.ledger();
-  const checked = checkLedger(before);
-  const faults: LedgerFault[] = [...checked.faults];
-  if (before.length < ledgerLength)
-    faults.push({ kind: 'truncated', seq: before.length, reason: `is cut off: ${ledgerLength} entries were written` });
-  else if (ledgerLength > 0 && before[ledgerLength - 1]?.hash !== ledgerHead)
+  const { client, deadlineMs } = session;
+  const own = ledgerOwner(session.countersign, runId);
+  // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
+  const { told, stuck } = await toldOrRead(session, runId, async () => await own.head());
+  const owner = stuck === undefined ? own : ownerOfStuck(session, stuck);
+  const { ledgerHead, ledgerLength } = told ?? (await owner.head());
+  const entries = await owner.ledger();
+  const report = checkLedger(entries);
+  const faults: LedgerFault[] = [...report.faults];
+  if (entries.length < ledgerLength)
+    faults.push({ kind: 'truncated', seq: entries.length, reason: `is cut off: ${ledgerLength} entries were written` });
+  else if (ledgerLength > 0 && entries[ledgerLength - 1]?.hash !== ledgerHead)
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
+  const checked = { entries, ...defined({ stuck }) };
   if (!history || runId.startsWith('catalog/'))
-    return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults }, ...read };
-  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1, deadlineMs);
-  faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
+    return { ...checked, report: { ...report, faults }, proofs: proofsOf(entries, undefined) };
+  const deeds = await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs);
+  faults.push(...compareWithHistory({ before: entries, after: await owner.ledger() }, deeds));
   const { namespace } = client.options;
-  const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });
-  return {
-    entries: before,
-    proofs: proofsOf(before, proofs),
-    report: { ...checked, faults },
-    historyFrom: deeds.from,
-    stored: deeds.stored,
-    ...read,
-  };
+  const proofs = proofsOf(entries, trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds }));
+  return { ...checked, report: { ...report, faults }, proofs, historyFrom: deeds.from, stored: deeds.stored };
 }
 
 interface Sources {
-  readonly copy: LedgerCopy | undefined;
-  readonly checked: CheckedCopy | undefined;
+  readonly copy: CheckedCopy | undefined;
   readonly live: CheckedRun | undefined;
   readonly trusted: readonly TrustedJwk[] | undefined;
 }
@@ -247,38 +222,34 @@ interface Combined {
   readonly own: readonly LedgerFault[];
 }
 
-function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Combined {
-  const read = checked?.report ?? live?.report;
-  // Either a copy or the run has been read.
+function combined(runId: string, { copy, live, trusted }: Sources, head: string | undefined): Combined {
+  const read = copy ?? live;
   if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
-  const entries = copy?.entries ?? live?.entries ?? [];
-  // The run's own entries were verified above; a copy may have further entries.
+  const { entries, report } = read;
+  // The run's own entries were verified with history; a copy may have further entries.
   const proofs =
-    live === undefined
-      ? (checked?.proofs ?? proofsOf(entries, undefined))
-      : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
-  const own = [
-    ...read.faults,
-    ...proofs.faults,
-    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy, live)]),
-  ];
-  const faults = [
-    ...own,
-    ...(head === undefined || entries.some(({ hash }) => hash.startsWith(head))
-      ? []
-      : [{ kind: 'missing', seq: read.length, reason: `is not there: none has the hash ${head}` } as const]),
-  ];
-  const whole: Verified = {
+    live === undefined ? read.proofs : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
+  const own = [...report.faults, ...proofs.faults];
+  if (copy !== undefined && live !== undefined) own.push(...live.report.faults, ...differences(copy, live));
+  const faults = [...own];
+  if (head !== undefined && !entries.some(({ hash }) => hash.startsWith(head)))
+    faults.push({ kind: 'missing', seq: report.length, reason: `is not there: none has the hash ${head}` });
+  const { checked, unchecked } = proofs;
+  const verified: Verified = {
     runId,
-    verdict: verdictOf(faults, trusted !== undefined && proofs.checked > 0 && proofs.unchecked === 0),
-    ...read,
+    verdict: verdictOf(faults, trusted !== undefined && checked > 0 && unchecked === 0),
+    ...report,
     faults,
-    heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
-    ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
-    signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
-    ...(live?.stuck === undefined ? {} : { stuck: live.stuck }),
+    heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isVerified }) => ({
+      kid,
+      from,
+      to,
+      verified: isVerified,
+    })),
+    signatures: { checked, unchecked },
+    ...defined({ historyFrom: live?.historyFrom, stuck: live?.stuck }),
   };
-  return { verified: whole, own };
+  return { verified, own };
 }
 
 /** A namespace writer could forge a whole valid chain; only signatures rule that out. */
@@ -314,11 +285,11 @@ function differences(
   return copyFaults(entries, own, { ended, ...(isRecord === true && defined({ stored })) });
 }
 
-function reportOf(runId: string, verified: Verified): Answer {
-  const { stuck, faults, because, ...rest } = verified;
-  const read = stuck === undefined ? {} : { stuck: stuckJson(stuck) };
+function reportOf(verified: Verified): Answer {
+  const { stuck, ...rest } = verified;
+  const { runId, faults, because } = rest;
+  const json = { ...rest, ...(stuck && { stuck: stuckJson(stuck) }) };
   const shown = (paint: Paint): string => verifiedText(verified, paint);
-  const json = { ...rest, faults, ...defined({ because }), ...read };
   const [first] = faults;
   if (first === undefined) return { json, text: shown };
   const { seq, kind, reason } = first;

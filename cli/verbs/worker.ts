@@ -64,11 +64,7 @@ export const WORKER = verb({
   },
 });
 
-/**
- * A worker of defaults would take runs of the others from their queue, and end each of them: it has no models.
- *
- * @throws CountersignError `CONFIG_INVALID` where no file is named or found
- */
+/** A worker of defaults, without models, would take runs of the others, and end them. @throws `CONFIG_INVALID` */
 async function configured(
   named: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,

@@ -17,9 +17,7 @@ import { count, fields, names, said, short, shortInstant, shortName } from './fo
 
 /**
  * Describes the result of a change of tool policies.
- * @param before the catalog as it was shown
  * @param acks what was answered to each message; of several, one may wait for a second administrator and another not
- * @param after the catalog now, with its effective verdicts
  */
 export function changeAnswer(
   before: CatalogSnapshot,
@@ -85,10 +83,7 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
   };
 }
 
-/**
- * Lists what an import would change.
- * @param connection parts of the connection that differ from the file
- */
+/** Lists what an import would change. @param connection parts of the connection that differ from the file */
 export function planAnswer(
   { tenant, server, policyVersion }: CatalogSnapshot,
   plan: ImportPlan,
@@ -127,8 +122,6 @@ export function planAnswer(
   };
 }
 
-// A refresh report lists what a refresh has found.
-
 export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answer {
   const { tenant, server, policyVersion, entries } = snapshot;
   return {
@@ -137,9 +130,7 @@ export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answ
   };
 }
 
-/**
- * Describes a connection and the tools found over it; trusting the server may still wait for a second administrator.
- */
+/** Describes a connection and the tools found over it; to trust the server may wait for a second administrator. */
 export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number): Answer {
   const { snapshot } = refreshed;
   const { server, connection, pending } = snapshot;
@@ -175,8 +166,6 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
   const head = `refresh ${report.refresh} at ${shortInstant(report.at)}: ${count(snapshot.entries.length, 'tool')}`;
   return rows.every(([, value]) => value === '') ? `${head}, nothing has changed` : `${head}\n${fields(paint, rows)}`;
 }
-
-// Each fact in a catalog's ledger becomes one line.
 
 type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
 export type RunFact = Exclude<LedgerFact, CatalogFact>;
@@ -244,6 +233,5 @@ export interface RefreshDifference {
   readonly added: readonly string[];
   readonly missing: readonly string[];
   readonly returned: readonly string[];
-  /** Tools whose definition has changed. */
   readonly changed: readonly string[];
 }

@@ -63,8 +63,6 @@ export function reasonText(verdict: EffectiveVerdict | undefined): string {
   return (verdict?.rules ?? []).map(visible).join(', ');
 }
 
-// A change that loosens settings waits for a second administrator.
-
 /** Shows a waiting change and how to agree to it, with all that its digest covers and a person can judge. */
 export function pendingText(
   { tenant, server, entries }: Pick<CatalogSnapshot, 'tenant' | 'server' | 'entries'>,
@@ -95,8 +93,6 @@ function changeText(entries: CatalogSnapshot['entries'], change: ToolChange): st
   if (entry === undefined) return `${shortName(tool)}: is not in the catalog any more`;
   return `${shortName(tool)}: ${settingText(entry.setting)} → ${settingText(changedSetting(entry.setting, change))}${notice}`;
 }
-
-// A tool's definition is set apart from our own text.
 
 const BAR = '│';
 

@@ -26,9 +26,7 @@ export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalo
     status: snapshot.status,
     url: snapshot.connection?.url,
     version: snapshot.policyVersion,
-    tools: snapshot.entries.length,
-    missing: snapshot.entries.filter(({ status }) => status === 'missing').length,
-    changed: snapshot.entries.filter(hasDrifted).length,
+    ...countsOf(snapshot),
     waiting: openChanges(snapshot, Date.now()).length,
     lastRefresh: snapshot.lastRefresh,
   }));
@@ -51,6 +49,11 @@ export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalo
       return `${shown}\n\n${paint('yellow', 'warning')}  ${listed(unread, MOST_NAMED)} cannot be read now; ${why}`;
     },
   };
+}
+
+function countsOf({ entries }: CatalogSnapshot) {
+  const missing = entries.filter(({ status }) => status === 'missing').length;
+  return { tools: entries.length, missing, changed: entries.filter(hasDrifted).length };
 }
 
 export function toolsAnswer({ snapshot, verdicts }: CatalogReading): Answer {
@@ -77,7 +80,6 @@ export function toolsAnswer({ snapshot, verdicts }: CatalogReading): Answer {
   };
 }
 
-/** @param names limits the table to these tools */
 export function toolTable(
   { snapshot, verdicts }: Pick<CatalogReading, 'snapshot' | 'verdicts'>,
   paint: Paint,
@@ -103,9 +105,8 @@ export function catalogAnswer(snapshot: CatalogSnapshot, now: number): Answer {
 }
 
 function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): string {
-  const { tenant, server, status, connection, policyVersion, lastRefresh, entries, newTools } = snapshot;
-  const missing = entries.filter((entry) => entry.status === 'missing').length;
-  const changed = entries.filter(hasDrifted).length;
+  const { tenant, server, status, connection, policyVersion, lastRefresh, newTools } = snapshot;
+  const { tools, missing, changed } = countsOf(snapshot);
   const head = `${paint('bold', visible(server))}  ${paint(status === 'connected' ? 'green' : 'red', status)}`;
   const rows = [
     ['tenant', visible(tenant)],
@@ -114,7 +115,7 @@ function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): stri
     ['queue', connection?.taskQueue],
     ['trusted', connection?.trusted === true ? 'yes' : 'no'],
     ['version', String(policyVersion)],
-    ['tools', `${entries.length}, ${missing} missing, ${changed} changed`],
+    ['tools', `${tools}, ${missing} missing, ${changed} changed`],
     ['new tools', newTools === 'ask' ? 'ask' : "as the organisation's strategy says"],
     ['refreshed', lastRefresh === undefined ? 'never' : refreshText(lastRefresh)],
     ['ledger', `${snapshot.ledgerLength} entries, head ${snapshot.ledgerHead}`],
@@ -137,8 +138,6 @@ function refreshText({ refresh, at, ok, code, message }: NonNullable<CatalogSnap
 export function openChanges({ pending }: Pick<CatalogSnapshot, 'pending'>, now: number): readonly PendingChange[] {
   return pending.filter(({ deadline }) => Date.parse(deadline) > now);
 }
-
-// The view of one tool shows its definition, and what has changed in it.
 
 export function toolAnswer({ snapshot, definitions, verdicts }: CatalogReading, entry: CatalogEntry): Answer {
   const { tenant, server, policyVersion } = snapshot;

@@ -5,7 +5,6 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
 import { count, duration, table } from './format.ts';
 
-/** Runs that are named with their reason. */
 const MOST_NAMED = 10;
 
 export function statusText(

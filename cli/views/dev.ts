@@ -14,7 +14,6 @@ export interface DevAddresses {
   /** Absent where the gateway would need a key. `isOpen`: whoever reaches it says who they are. */
   readonly gateway: { readonly url: string; readonly isOpen: boolean } | undefined;
   readonly files: { readonly url: string; readonly folder: string };
-  /** The model of the built-in configuration. */
   readonly model: string | undefined;
   readonly config: string;
   readonly directory: string;
@@ -23,7 +22,6 @@ export interface DevAddresses {
   readonly trust: TrustConfig;
   /** Environment variables with which commands in another terminal find this server. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Path of a run spec that fits the built-in configuration. */
   readonly example: string | undefined;
 }
 

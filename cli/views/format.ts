@@ -31,15 +31,10 @@ export function timeLeft(instant: string, now: number): string {
   return left > 0 ? `${duration(left)} left` : `passed ${duration(-left)} ago`;
 }
 
-/**
- * Gives seconds in UTC, like everything on the wire. A namespace writer can send texts that are no times; these are
- * made visible.
- */
+/** Gives seconds in UTC, like everything on the wire; what is no time is made visible. */
 export function shortInstant(instant: string): string {
   return visible(instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z'));
 }
-
-// Fields are lines of `label  value`, aligned.
 
 /** Widest column of labels; a longer label sticks out and moves no other. */
 const WIDEST_LABEL = 24;
@@ -48,7 +43,6 @@ const WIDEST_CELL = 160;
 /** A field without a value is left out. */
 export type Field = readonly [label: string, value: string | undefined];
 
-/** Writes a value, if there is one. */
 export function given<T>(value: T | undefined, write: (value: T) => string): string | undefined {
   return value === undefined ? undefined : write(value);
 }
@@ -81,16 +75,12 @@ export function table(paint: Paint, rows: readonly (readonly string[])[]): strin
     .join('\n');
 }
 
-// The following functions shorten and escape foreign text.
-
-/** Cuts and escapes free text of people, models and servers. */
 export function said(text: string): string {
   return bounded(visible(text), 200);
 }
 
 /** Widest line in which arguments stand whole. */
 const WIDEST_ARGUMENTS = 100;
-/** Characters of one string among arguments. */
 export const SHOWN_STRING = 200;
 
 /** Shows all arguments; only long strings in them are cut, and say so. @param full cuts none */
@@ -99,7 +89,6 @@ export function argumentsText(value: object, full: boolean): string {
   return cuts === 0 ? text : `${text} [${count(cuts, 'text')} cut: --full shows all]`;
 }
 
-/** Shortens a hash to what tells it from others. */
 export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;
 }
@@ -109,10 +98,7 @@ export function toolText(server: string, tool: string): string {
   return `${named(server)}/${named(tool)}`;
 }
 
-/**
- * Names a tool from a memo. The memo's name has already been made visible, which a second escaping does not change, and
- * may be cut.
- */
+/** Names a tool from a memo, where its name was made visible, and may be cut. */
 export function memoToolText(server: string, tool: string): string {
   const shown = spaced(tool);
   return `${named(server)}/${/^[^\s"\\,;()]+$/u.test(shown) ? shown : `"${shown.replaceAll('"', '\\"')}"`}`;
@@ -122,7 +108,6 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** Cuts and escapes a foreign name. */
 export function shortName(name: string): string {
   return bounded(named(name), 200);
 }

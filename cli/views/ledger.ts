@@ -82,7 +82,6 @@ function answered(fact: Extract<RunFact, { readonly kind: 'outcome.resolved' | '
   return `${again(generation)}${answer} by ${said(approver.id)}, digest ${short(digest)}${then(': ', comment)}`;
 }
 
-/** Writes a text with what goes around it, if there is one. */
 function then(before: string, text: string | undefined, after = ''): string {
   return text === undefined ? '' : `${before}${said(text)}${after}`;
 }
@@ -97,10 +96,7 @@ function again(generation: number): string {
 
 export type ExportFormat = 'jsonl' | 'csv';
 
-/**
- * Columns in order, documented in docs/operations/ledger.md. A column is never renamed or moved; new ones come at the
- * end.
- */
+/** In order (docs/operations/ledger.md). None is ever renamed or moved; new ones come at the end. */
 const COLUMNS: readonly (readonly [name: string, of: (entry: AnyEntry) => unknown])[] = [
   ['seq', ({ seq }) => seq],
   ['at', ({ at }) => at],
@@ -141,7 +137,6 @@ function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   return lines.map((line) => `${safeJson(line)}\n`).join('');
 }
 
-/** Writes CSV (RFC 4180) with a header. */
 function csv({ place: { workflowId }, entries }: LedgerCopy): string {
   const rows = [
     ['run', ...COLUMNS.map(([name]) => name)],

@@ -17,7 +17,6 @@ import { stateText } from './run.ts';
 interface Shown extends Recovery {
   readonly diagnosis: Diagnosis;
   readonly failing?: FailingTask;
-  /** State of the run after the reset. */
   readonly state?: RunState;
 }
 
@@ -58,9 +57,7 @@ const RUN_ROWS = [
   ['messages', 'say, stop and other messages of the undone part are sent to the run again'],
 ] as const;
 
-/**
- * The undone messages arrive all at once. One that was made on the version of another is refused, and leaves no trace.
- */
+/** The undone messages arrive all at once; one that was made on the version of another is refused. */
 const CATALOG_ROWS = [
   [
     'messages',
@@ -115,8 +112,6 @@ function callText(call: DiscardedCall): string {
   return `${sentText(call)}; ${next}`;
 }
 
-// A stuck run is read from its history.
-
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
   return { failing, readTo: upTo, of, ...defined({ task }), calls };
 }
@@ -140,10 +135,7 @@ function wayOut({ runId, task }: StuckRun): string {
     : `countersign recover ${lastWord(runId)}`;
 }
 
-/**
- * Makes the error that ends the watching of a stuck run.
- * @param cursor number of the first entry that was not shown
- */
+/** Makes the error that ends the watching of a stuck run. @param cursor number of the first entry that was not shown */
 export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
   const { runId, failing, upTo, of } = stuck;
   const message = `Run ${runId} is stuck since ${failing.at}: ${failing.message.replace(/\.+$/, '')}. What stands above was read from its history up to event ${upTo} of ${of}. The way out: ${wayOut(stuck)}. Then watch it again from entry ${cursor} on.`;

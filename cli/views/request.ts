@@ -27,7 +27,6 @@ const SHOWN_DESCRIPTION = 300;
 
 interface RequestView {
   readonly full: boolean;
-  /** Shows deciders what policy keeps out of lists. */
   readonly reveal?: boolean;
   /** Epoch ms. */
   readonly now: number;
@@ -176,9 +175,6 @@ function cutTo(text: string, most: number | undefined): string {
   return cut === whole ? whole : `${cut} [cut: --full shows all]`;
 }
 
-// Decisions, before and after they are sent.
-
-/** @param reveal true to show what policy keeps out of lists */
 export function planAnswer(
   runId: string,
   { kind, requests, digest: together, others }: BatchPlan,
@@ -235,8 +231,7 @@ const COLOURS = {
   extended: 'yellow',
 } as const;
 
-/** A decision after which its request is closed. */
-const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
+export const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
 
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;

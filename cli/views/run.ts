@@ -103,10 +103,7 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
   return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;
 }
 
-/**
- * Keeps the line breaks of the answer; no other character in it can move the cursor. It stands alone in its lines, so its
- * letters may keep their script.
- */
+/** Keeps line breaks and letters of any script: the answer stands alone in its lines. Nothing else moves the cursor. */
 export function outputText(output: RunResult['output']): string {
   const text = typeof output === 'string' ? output : visible(canonicalJson(output));
   return text
@@ -115,8 +112,6 @@ export function outputText(output: RunResult['output']): string {
     .join('\n')
     .trimEnd();
 }
-
-// A throttled call is one that its server's limits hold back.
 
 export const HELD_BY: Readonly<Record<HeldBy, string>> = {
   concurrency: 'as many calls as its server takes at once',
@@ -129,15 +124,11 @@ export function heldText({ callId, server, tool, because, since, next }: HeldCal
   return `${visible(callId)} ${toolText(server, tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
 }
 
-// A retry is shown with its reason and the next attempt.
-
 export function retryText({ step, code, message, attempt, since, next }: Retry): string {
   const when = since === undefined ? '' : ` since ${shortInstant(since)}`;
   const then = next === undefined ? 'being tried now' : `tried again at ${shortInstant(next)}`;
   return `${visible(step)}: ${visible(code)}, attempt ${attempt}${when}, ${then}: ${spaced(message)}`;
 }
-
-// A running call is either a task on its server, or one for whose answer a worker waits.
 
 export function taskText({ callId, server, tool, since, next, until, message }: RunningTask): string {
   const said = message === undefined ? '' : `: ${bounded(visible(message), 300)}`;

@@ -17,51 +17,32 @@ export interface Verified extends LedgerReport {
   readonly historyFrom?: number;
   /** Signatures of people and services on decisions and on the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
-  /** The reason for a broken ledger, if the run and its history were asked. */
   readonly because?: BrokenBy;
-  /** Set if the run is stuck and its history was read instead. */
   readonly stuck?: StuckRun;
 }
 
-export function verifiedText(
-  {
-    runId,
-    verdict,
-    faults,
-    length,
-    head,
-    branches,
-    signedTo,
-    ended,
-    heads,
-    signatures,
-    historyFrom,
-    stuck,
-    because,
-  }: Verified,
-  paint: Paint,
-): string {
+export function verifiedText(verified: Verified, paint: Paint): string {
+  const { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures } = verified;
+  const { historyFrom, stuck, because } = verified;
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
   const proven =
     signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
-  const notes = [
-    ...uncheckedText(signatures, runId, historyFrom, paint),
-    ...(because === undefined ? [] : [`  ${visible(because.text)}`]),
-    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
-  ];
   const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
-  if (verdict !== 'broken')
-    return [
-      `${verdict === 'intact' ? paint('green', 'intact') : `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
-      ...notes,
-    ].join('\n');
+  const words = {
+    intact: paint('green', 'intact'),
+    chained: `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`,
+    broken: paint('red', 'broken'),
+  };
+  const at = verdict === 'broken' ? '' : `, head ${head}`;
   return [
-    `${paint('red', 'broken')}  ${visible(runId)}: ${length} entries${signed}${proven}${more}`,
+    `${words[verdict]}  ${visible(runId)}: ${length} entries${at}${signed}${proven}${more}`,
     ...faults.map(
       ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(18)}  entry ${seq} ${visible(reason)}`,
     ),
-    ...notes,
+    ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(because === undefined ? [] : [`  ${visible(because.text)}`]),
+    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
   ].join('\n');
 }
 

@@ -83,8 +83,6 @@ function missing({ endpoint, bucket }: BucketConfig, sha256: string, why: string
   return new CountersignError('ARTIFACT_MISSING', message);
 }
 
-// Reads artifacts from the workers' folder (`activities/artifacts/directory.ts`), or from a copy of it.
-
 export function readArtifactsFrom(directory: string): ArtifactReader {
   return checked(async ({ sha256 }) => {
     const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);

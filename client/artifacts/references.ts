@@ -56,8 +56,7 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
       throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys', runId: workflowId });
     }
     const { data } = payload;
-    // An empty payload holds an empty list instead of bytes. `instanceof` would not do here: an artifact whose
-    // reference is overlooked is removed.
+    // An empty payload holds an empty list instead of bytes; an artifact whose reference is overlooked is removed.
     return data === undefined || data === null || data.length === 0 ? [] : hashesIn(data);
   });
 }

@@ -1,17 +1,12 @@
 /**
- * Removes the artifacts of a directory that nobody needs any more.
+ * Removes the artifacts of a directory that nobody needs any more. What runs need is told by `references.ts`.
  *
- * Owns: which artifacts a needed artifact needs, and removal without a race. Does not own: what runs need
- * (`references.ts`).
- *
- * 1. An artifact is kept if it is young, if a history names it, or if a kept artifact names it, at any depth. Segments
- *    name earlier segments, and results name their parts.
+ * 1. An artifact is kept if it is young, if a history names it, or if a kept artifact names it, at any depth.
  * 2. An artifact that is put again during its removal stays. The put makes it young, or finds it gone and writes it
  *    anew (`activities/artifacts/directory.ts`).
  * 3. Nothing is removed if anything cannot be read, or if the histories do not belong to this store. The store records
  *    which namespaces its workers serve, and histories of a store in use name something in it.
- * 4. A sweep that was killed may leave artifacts set aside. The next sweep restores them as young, since somebody may
- *    have put them again.
+ * 4. What a killed sweep has set aside is restored as young, since somebody may have put it again.
  */
 import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,17 +27,13 @@ interface SweepOptions {
   /** Epoch ms; an artifact that was put later is young. */
   readonly before: number;
   readonly dryRun: boolean;
-  /**
-   * Returns the hashes that histories name, by namespace name, for at least these namespaces. Called only if something
-   * is old.
-   */
+  /** Returns the hashes that histories name, by namespace; asked only if something is old. */
   readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlyMap<string, ReadonlySet<string>>>;
 }
 
 export interface SweepReport {
   readonly artifacts: number;
   readonly young: number;
-  /** Number of artifacts that are old and needed. */
   readonly needed: number;
   readonly removed: readonly { readonly sha256: string; readonly bytes: number }[];
 }
@@ -80,9 +71,8 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
 }
 
 /**
- * Refuses if the histories of a namespace name nothing in the store. They then belong to another store, or visibility
- * is being rebuilt and lists none.
- * Each namespace is checked: one whose histories are complete says nothing about another.
+ * Refuses if the histories of any one namespace name nothing in the store: they belong to another store, or Temporal
+ * does not list them now.
  */
 async function namedOf(
   directory: string,
@@ -152,10 +142,7 @@ async function isJson(path: string): Promise<boolean> {
   }
 }
 
-/**
- * Sets the artifact aside first. A concurrent put either has made it young by then, or finds it gone.
- * @returns true if the artifact is removed
- */
+/** Sets the artifact aside first: a put has made it young by then, or finds it gone. @returns true if it is removed */
 async function remove(path: string, before: number): Promise<boolean> {
   const aside = path + ASIDE;
   await rename(path, aside);
@@ -174,8 +161,7 @@ async function giveBack(path: string): Promise<void> {
   await rename(path + ASIDE, path);
 }
 
-// The workers of a store record there which namespaces use it (`activities/artifacts/root.ts`). The histories of all of
-// them must be read before any artifact is removed.
+// Workers record which namespaces use their store (`activities/artifacts/root.ts`).
 
 /** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
@@ -199,12 +185,7 @@ async function namespacesOf(directory: string): Promise<readonly StoreNamespace[
   );
 }
 
-/**
- * Asserts that the recorded namespaces belong to this Temporal service.
- *
- * @param deadlineMs deadline for each namespace
- * @throws CountersignError `SWEEP_REFUSED`
- */
+/** @param deadlineMs for each namespace @throws CountersignError `SWEEP_REFUSED` if one is not at this service */
 export async function assertHere(
   { connection, workflowService }: Pick<Client, 'connection' | 'workflowService'>,
   directory: string,

@@ -1,13 +1,11 @@
 /**
  * CatalogHandle reads and changes the catalog of one server for one tenant.
  *
- * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
- *    counts once; another message under the same id is refused (INV-D3).
- * 2. In trust mode `signed` a message is signed for one Temporal run. The catalog workflow is therefore started before
- *    anything is signed. One that existed before the mode was switched on accepts nothing until it knows the keys: it
- *    is asked to read them first.
- * 3. The client checks the shape of every message before it sends it; above all, no address with a secret in it leaves
- *    the process (INV-S1).
+ * 1. Every message is an update whose id is made of the message's own id and content: sent twice, it counts once;
+ *    another message under the same id is refused (INV-D3).
+ * 2. In trust mode `signed` a message is signed for one Temporal run, which is therefore started before. One that
+ *    existed before the mode accepts nothing until it knows the keys: it is asked to read them first.
+ * 3. Every message is checked before it is sent; above all, no address with a secret in it leaves the process (INV-S1).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -85,12 +83,11 @@ export class CatalogHandle {
   }
 
   /**
-   * Connects the server, or changes how it is connected; then the catalog lists the server's tools.
-   * The answer's `refresh` is the number to give to `settled`.
+   * Connects the server, or changes how it is connected; then its tools are listed. `refresh` of the answer is for
+   * `settled`.
    * @throws CountersignError `CATALOG_INVALID`, `CATALOG_FORBIDDEN`, `CATALOG_VERSION_CONFLICT`,
    *   `CATALOG_SETTING_UNSUPPORTED`, `CATALOG_UNAVAILABLE`, `RESULT_UNCERTAIN`
-   * @param options `anew` connects even if the last catalog of this name was ended from outside; the settings of that
-   *   catalog are lost
+   * @param options `anew` connects even if the last catalog of this name was ended from outside; its settings are lost
    */
   async connect(
     input: Message<CatalogConnectInput>,
@@ -110,18 +107,12 @@ export class CatalogHandle {
     if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
     // A signature names one Temporal run, so that run must exist before anything is signed.
     if (this.#options.signer !== undefined) await this.#begin();
-    return await this.#signed('connect', connect, async (message) =>
-      this.#sent('connect', connect, async (id) =>
-        client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
-          CATALOG_UPDATES.connect,
-          // Temporal's client takes a start operation only once, so each attempt makes its own.
-          {
-            args: [message],
-            startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
-            ...id,
-          },
-        ),
-      ),
+    return await this.#sent('connect', connect, async (message, id) =>
+      client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(CATALOG_UPDATES.connect, {
+        args: [message],
+        startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
+        ...id,
+      }),
     );
   }
 
@@ -135,7 +126,6 @@ export class CatalogHandle {
     );
   }
 
-  /** Asks the catalog to list the server's tools again. */
   async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
     return await this.#update('refresh', catalogMessage(CatalogRefresh, input, 'refresh'));
   }
@@ -192,9 +182,8 @@ export class CatalogHandle {
   }
 
   /**
-   * Returns a mark. Every change of the catalog changes it; other events may change it, too. Temporal answers: the
-   * catalog is not woken.
-   * @throws CountersignError `CATALOG_NOT_FOUND`
+   * Returns a mark that every change of the catalog changes, without waking it. @throws CountersignError
+   * `CATALOG_NOT_FOUND`
    */
   async mark(): Promise<string> {
     const { runId, historyLength } = await this.#engine.read(this, async () => await this.#handle.describe());
@@ -214,35 +203,26 @@ export class CatalogHandle {
   }
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
-    return await this.#signed(name, message, async (sent) =>
-      this.#sent(name, message, async (id) =>
-        this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
-      ),
+    return await this.#sent(name, message, async (sent, id) =>
+      this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
     );
   }
 
-  async #sent(
-    name: ChangeName,
-    message: ChangeMessage,
-    send: (id: object) => Promise<CatalogAck>,
-  ): Promise<CatalogAck> {
-    const { requestId } = message;
-    const updateId = updateIdOf(CATALOG_UPDATES[name], message, requestId);
-    // A message may be large, so only the id is given that the answer repeats.
-    return await this.#engine.update(this, updateId, send, { requestId });
-  }
-
   /** Sends the message, signed if this client has a key and the catalog wants signatures. */
-  async #signed<T extends ChangeMessage>(
+  async #sent<T extends ChangeMessage>(
     name: ChangeName,
     message: T,
-    send: (message: T) => Promise<CatalogAck>,
+    send: (message: T, id: object) => Promise<CatalogAck>,
   ): Promise<CatalogAck> {
+    const { requestId, by } = message;
+    const updateId = updateIdOf(CATALOG_UPDATES[name], message, requestId);
+    const update = async (sent: T): Promise<CatalogAck> =>
+      // A message may be large, so only the id is given that the answer repeats.
+      await this.#engine.update(this, updateId, async (id) => send(sent, id), { requestId });
     const { signer } = this.#options;
-    if (signer === undefined) return await send(message);
+    if (signer === undefined) return await update(message);
     const { signing } = await this.#state();
     if (signing === undefined && name !== 'connect') await this.#readingKeys(async () => this.refreshTrust());
-    const { requestId, by } = message;
     const catalog = {
       namespace: this.#engine.namespace,
       workflowId: this.workflowId,
@@ -250,7 +230,7 @@ export class CatalogHandle {
       refreshTrust: async () => await this.refreshTrust(),
     };
     const said = { purpose: `catalog.${name}`, jti: requestId, person: by.id, groups: by.groups } as const;
-    return await sendSigned(catalog, signer, message, said, send);
+    return await sendSigned(catalog, signer, message, said, update);
   }
 
   /** Starts the catalog if it does not exist, and lets it read its keys. */
@@ -272,10 +252,7 @@ export class CatalogHandle {
     return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.tenant } };
   }
 
-  /**
-   * Asks again while an earlier key reading may still go on. A catalog in trust mode `temporal` has no keys, however
-   * long the client waits.
-   */
+  /** Asks again while an earlier reading of keys may go on. In trust mode `temporal` a catalog never has any. */
   async #readingKeys(ask: () => Promise<void>): Promise<void> {
     try {
       await ask();
@@ -302,8 +279,6 @@ interface ChangeMessage {
 }
 
 type SignedState = Awaited<ReturnType<SignedRun['state']>>;
-
-// Messages are checked for shape and size before they leave.
 
 /** The input of a message; a message without an id gets a random one. */
 type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };

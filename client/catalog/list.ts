@@ -2,25 +2,23 @@
  * Lists the catalogs of a namespace, reads their tool definitions, and computes the verdict for each tool.
  *
  * 1. Catalogs are listed through visibility; no catalog workflow is woken for it.
- * 2. A definition is returned only for the hash under which it was stored. A missing or different one is an error,
- *    never a gap.
- * 3. Verdicts come from the same judge that runs use, so what is shown is what happens. A run's own policy can still
- *    tighten them.
+ * 2. A definition is returned only for the hash under which it was stored; another one is an error, never a gap.
+ * 3. Verdicts come from the judge of runs. A run's own policy can still tighten them.
  */
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import { ServerTools, type ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { catalogSays } from '../../domain/catalog/layer.ts';
 import { judge, type Organisation, trustsServer } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { ArtifactReader } from '../ledger/ledger.ts';
+import { type ArtifactReader, readToolList } from '../ledger/ledger.ts';
 import { quoted } from '../run/inbox.ts';
 
 export interface CatalogFilter {
@@ -60,8 +58,6 @@ export function catalogOf(workflowId: string): CatalogIdentity | undefined {
   }
 }
 
-// Definitions are read from the artifacts in which refreshes stored them.
-
 export interface KnownDefinitions {
   /** The definition in the server's last listing. */
   readonly current: ToolDefinition;
@@ -73,52 +69,32 @@ export async function readDefinitions(
   artifacts: ArtifactReader | undefined,
   { entries, listings }: Pick<CatalogSnapshot, 'entries' | 'listings'>,
 ): Promise<ReadonlyMap<string, KnownDefinitions>> {
-  if (artifacts === undefined) {
-    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
-    throw new CountersignError('ARTIFACT_MISSING', message);
-  }
-  // Each refresh may have changed one tool: of its list only that one is kept, or all lists would be in memory at once.
-  const wanted = wantedOf(entries);
-  const read = new Map<string, ReadonlyMap<string, ToolDefinition>>();
-  for (const [refresh, hashes] of wanted) {
+  const keyOf = ({ refresh, hash }: SeenDefinition): string => `${refresh}/${hash}`;
+  const seen = entries.flatMap(({ definition, acknowledged = definition }) => [definition, acknowledged]);
+  const wanted = new Set(seen.map(keyOf));
+  const read = new Map<string, ToolDefinition>();
+  for (const refresh of new Set(seen.map((each) => each.refresh))) {
     const ref = listings[refresh];
     if (ref === undefined) continue;
-    const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
-    const { tools } = parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `listing of refresh ${refresh}`);
-    // The hash covers the tool's name too, so the hash alone is enough as a key.
-    const kept = tools.filter(({ hash }) => hashes.has(hash));
-    read.set(refresh, new Map(kept.map(({ definition, hash }) => [hash, definition])));
+    const { tools } = await readToolList(artifacts, ref, `listing of refresh ${refresh}`);
+    // Only what is wanted of a list is kept, or all lists would be in memory at once.
+    for (const { definition, hash } of tools)
+      if (wanted.has(keyOf({ refresh, hash }))) read.set(keyOf({ refresh, hash }), definition);
   }
-  const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
-    const found = read.get(String(refresh))?.get(hash);
+  const find = (tool: string, definition: SeenDefinition): ToolDefinition => {
+    const { refresh } = definition;
+    const found = read.get(keyOf(definition));
     if (found?.name === tool) return found;
     const message = `The listing of refresh ${refresh} does not hold ${visible(tool)} as the catalog knows it; restore the artifact store.`;
     throw new CountersignError('ARTIFACT_CORRUPT', message, { refresh });
   };
   return new Map(
-    entries.map(({ name, definition, acknowledged }) => [
-      name,
-      {
-        current: find(name, definition),
-        ...(acknowledged === undefined ? {} : { acknowledged: find(name, acknowledged) }),
-      },
-    ]),
+    entries.map(({ name, definition, acknowledged }) => {
+      const before = acknowledged && find(name, acknowledged);
+      return [name, { current: find(name, definition), ...defined({ acknowledged: before }) }];
+    }),
   );
 }
-
-/** Returns the hashes that are looked for in the listing of each refresh. */
-function wantedOf(entries: CatalogSnapshot['entries']): ReadonlyMap<string, ReadonlySet<string>> {
-  const wanted = new Map<string, Set<string>>();
-  for (const { definition, acknowledged = definition } of entries)
-    for (const { refresh, hash } of [definition, acknowledged]) {
-      const known = wanted.get(String(refresh));
-      if (known === undefined) wanted.set(String(refresh), new Set([hash]));
-      else known.add(hash);
-    }
-  return wanted;
-}
-
-// A verdict combines the catalog's settings with the organisation's policy.
 
 export type EffectiveVerdict =
   | Exclude<Verdict, { kind: 'ask' }>

@@ -1,8 +1,7 @@
 /**
  * Starts a catalog and waits for the end of a refresh.
  *
- * 1. A catalog starts together with its first message, in one request. Two clients that connect a server at once
- *    therefore reach the same catalog.
+ * 1. A catalog starts together with its first message, in one request: two clients at once reach the same catalog.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
@@ -20,9 +19,7 @@ import { isNotFound } from '../engine/executions.ts';
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
 /**
- * Makes the start operation for one attempt, since Temporal's client takes each operation once.
- *
- * @param isSigned true if this client signs, which means that the workers are in trust mode `signed`
+ * Makes the start operation for one attempt: Temporal's client takes each once. @param isSigned if this client signs
  */
 export function catalogStart(
   { tenant, server }: CatalogIdentity,
@@ -43,10 +40,8 @@ export function catalogStart(
 }
 
 /**
- * Refuses to replace a catalog that was terminated from outside.
- * Its termination removed all settings of its tools, and a new catalog would begin without a word about it.
- * @throws CountersignError `CATALOG_VERSION_CONFLICT` if the last catalog of this name had been connected and was ended
- *   from outside
+ * A catalog that was terminated from outside has lost all settings of its tools: a new one does not begin unseen.
+ * @throws CountersignError `CATALOG_VERSION_CONFLICT`
  */
 export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
   const last = await client.workflow
@@ -68,7 +63,6 @@ const LONGEST_PAUSE_MS = 1_000;
 
 /**
  * Returns the report of the newest refresh, once that is the given refresh or a later one.
- *
  * @param read reads the catalog; given the mark of a snapshot, it returns less if nothing has changed since that mark
  * @throws CountersignError `RESULT_UNCERTAIN` if the refresh still goes on at the deadline
  */

@@ -1,8 +1,7 @@
 /**
- * A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md). A change
- * says which build takes new runs; runs that have begun stay where they are.
+ * A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md).
  *
- * 1. Each change may be repeated: where it is done already, nothing is sent.
+ * 1. Each change may be repeated: where it is done already, nothing is sent. Runs that have begun stay where they are.
  * 2. A change is sent with what was read before it, so two people at once do not undo each other unseen.
  */
 import { status as grpcStatus } from '@grpc/grpc-js';
@@ -54,10 +53,7 @@ export class Deployment {
     return { ...state, builds };
   }
 
-  /**
-   * Has a build take all new runs. A ramp to it ends with that. A ramp to another build ends first: where the second
-   * change does not come, the build that is to take none takes none already, and a repeat does the rest.
-   */
+  /** Has a build take all new runs. A ramp ends with that: one to another build first, and a repeat does the rest. */
   async promote(build: string): Promise<Routed> {
     const state = await this.#read();
     buildOf(state, build);
@@ -70,10 +66,7 @@ export class Deployment {
     return { ...routed(await this.#read(), true), ...defined({ ended }) };
   }
 
-  /**
-   * Has a build take a share of new runs.
-   * @param percent of new runs, above 0 and up to 100; 0 ends the ramp
-   */
+  /** Has a build take a share of new runs. @param percent of new runs, above 0 and up to 100; 0 ends the ramp */
   async ramp(build: string, percent: number): Promise<Routed> {
     const state = await this.#read();
     buildOf(state, build);
@@ -89,8 +82,8 @@ export class Deployment {
   }
 
   /**
-   * Leaves the newest build: ends its ramp, or else has the build that was current before take new runs again. Repeated,
-   * it finds a newer build that takes none any more, and goes no further back.
+   * Leaves the newest build: ends its ramp, or else has the build before take new runs. Repeated, it goes no further
+   * back.
    * @param to the build to go back to, where Temporal cannot tell, or another one is wanted
    */
   async rollback(to?: string): Promise<RolledBack> {
@@ -130,10 +123,7 @@ export class Deployment {
     return await readDeployment(this.#engine, this.#name);
   }
 
-  /**
-   * Reads the deployment after the end of its ramp.
-   * @throws CountersignError `DEPLOYMENT_CHANGED` if somebody else has changed it at the same time
-   */
+  /** Reads the deployment without its ramp. @throws `DEPLOYMENT_CHANGED` if somebody else has changed it meanwhile */
   async #withoutRamp({ current }: DeploymentState): Promise<DeploymentState> {
     const state = await this.#read();
     if (state.current === current && state.ramping === undefined) return state;

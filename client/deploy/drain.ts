@@ -1,13 +1,11 @@
 /**
  * Moves the runs that wait on one build of a deployment to the current one (docs/adr/0083).
  *
- * 1. A run is asked to continue as new, which it does at its next safe point, with all that it waits for. Temporal begins
- *    the next execution on the current build.
- * 2. Where Temporal is too old for that, an execution is first moved by its options (`move`), and then asked. The current
- *    build replays it, so it is moved only if `mayMove` says that this will do.
+ * 1. A run is asked to continue as new, which it does at its next safe point; Temporal begins it on the current build.
+ * 2. Where Temporal is too old for that, an execution is first moved by its options, if `mayMove` says that this will
+ *    do.
  * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
- * 4. Never more than `batch` executions are asked and not moved. The executions themselves say what became of them:
- *    visibility lags behind, and lists only what is still with the build.
+ * 4. Never more than `batch` executions are asked and not moved, by what they say themselves: visibility lags behind.
  * 5. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
  * 6. What does not move in time stays, and is told. No execution is left with an override, however this ends.
  * 7. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
@@ -17,17 +15,8 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW, SIGNALS } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
-import {
-  each,
-  type ExecutionId,
-  moveTo,
-  type Pinned,
-  pinnedExecutions,
-  standingOf,
-  unlessGone,
-  withdrawMove,
-} from './moves.ts';
-import { buildOf, countPinned, type DeploymentState, readDeployment } from './versions.ts';
+import { each, type ExecutionId, moveTo, standingOf, unlessGone, withdrawMove } from './moves.ts';
+import { buildOf, countPinned, type DeploymentState, pinnedTo, readDeployment } from './versions.ts';
 
 export interface DrainOptions {
   /** Executions that are asked and have not moved yet, at most. Default 50. */
@@ -35,9 +24,8 @@ export interface DrainOptions {
   /** Default ten minutes. */
   readonly withinMs?: number;
   /**
-   * Moves executions by their options. Called for each; returns why one must stay. It has to replay the execution with the
-   * code of the current build, or to know that this was done. Where it throws `ENGINE_UNAVAILABLE`, nothing is known of
-   * that execution: it is left, and others are asked.
+   * Moves executions by their options. Returns why one must stay: it has to replay the execution with the code of the
+   * current build, or to know that this was done. An execution of which it throws `ENGINE_UNAVAILABLE` is left.
    */
   readonly mayMove?: (execution: ExecutionId, current: string) => Promise<string | undefined>;
   /** Hears how many are left. */
@@ -193,22 +181,18 @@ class Drain {
     throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment, build });
   }
 
-  /**
-   * Asks as many as there is room for.
-   * @returns true if nothing is left that could still move
-   */
+  /** Asks as many as there is room for. @returns true if nothing is left that could still move */
   async #round(): Promise<boolean> {
     const { deployment, build } = this.#route;
     const room = this.#room();
-    const fresh: Pinned[] = [];
+    const fresh: ExecutionId[] = [];
     let isQuiet = true;
-    for await (const execution of pinnedExecutions(this.#engine, deployment, build)) {
-      const { workflowId, runId, type } = execution;
+    for await (const { workflowId, runId, type } of this.#engine.list(pinnedTo(deployment, build))) {
       if (!OURS.includes(type) || this.#isLeft(workflowId)) continue;
       isQuiet = false;
       if (fresh.length >= room) break;
       // One that has moved may still be listed.
-      if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push(execution);
+      if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push({ workflowId, runId });
     }
     const { mayMove, signal } = this.#options;
     await each(fresh, mayMove === undefined ? AT_ONCE : 1, async (execution) => {
@@ -233,9 +217,9 @@ class Drain {
     return most - this.#underWay.size;
   }
 
-  async #ask({ workflowId, runId }: Pinned): Promise<void> {
+  async #ask(execution: ExecutionId): Promise<void> {
     const { deployment, current } = this.#route;
-    const execution = { workflowId, runId };
+    const { workflowId, runId } = execution;
     const { mayMove } = this.#options;
     if (mayMove !== undefined) {
       const mayGo = await this.#mayGo(execution, mayMove);
@@ -314,8 +298,7 @@ class Drain {
   }
 
   /**
-   * Leaves executions that the current build has not taken up where they are; moves by options are withdrawn. Each is
-   * tried, whatever became of others.
+   * Leaves executions that the current build has not taken up where they are, and withdraws moves; each is tried.
    * @returns how many they are, without those that visibility counts for the build
    */
   async #leave(): Promise<number> {

@@ -1,6 +1,5 @@
 /**
- * Finds single executions, and moves them to another build by their options, where Temporal does not do so as they
- * continue as new.
+ * Finds single executions, and moves them to another build by their options.
  *
  * 1. Only the execution that was looked at is moved, never one that follows it.
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
@@ -21,19 +20,6 @@ const PINNED = 1;
 const STAYS = 1;
 /** Requests under way at once. */
 const AT_ONCE = 8;
-
-export interface Pinned extends ExecutionId {
-  readonly type: string;
-}
-
-export function pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
-  return executionsOf(engine, pinnedTo(deployment, build));
-}
-
-/** Lists executions, newest first. Each page has a deadline of its own. */
-export async function* executionsOf(engine: Engine, query: string): AsyncGenerator<Pinned> {
-  for await (const { workflowId, runId, type } of engine.list(query)) yield { workflowId, runId, type };
-}
 
 /** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */
 export async function moveTo(engine: Engine, deployment: string, build: string, execution: ExecutionId): Promise<void> {
@@ -118,7 +104,7 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
   let withdrawn = 0;
   const withdrawListed = async (): Promise<number> => {
     let found = 0;
-    await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
+    await each(engine.list(pinnedTo(deployment, build)), AT_ONCE, async ({ workflowId, runId }) => {
       const standing = await standingOf(engine, { workflowId, runId });
       if (standing?.movedTo !== build) return true;
       await withdrawMove(engine, { workflowId, runId });

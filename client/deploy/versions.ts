@@ -8,17 +8,15 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Engine } from '../engine/engine.ts';
-import { isPolled } from '../engine/trouble.ts';
+import { isPolled, WORKFLOW_TASKS } from '../engine/trouble.ts';
 
-/** `current` takes new runs; `ramping` takes a share of them; `draining` takes none, and runs stay with it. */
-type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
-
-/** In the order of `temporal.api.enums.v1.WorkerDeploymentVersionStatus`; what is not known takes nothing. */
+/** In the order of `temporal.api.enums.v1.WorkerDeploymentVersionStatus`; what is not known takes nothing.
+ * `ramping` takes a share of new runs; `draining` takes none, and runs stay with it. */
 const STATES = ['inactive', 'inactive', 'current', 'ramping', 'draining', 'drained'] as const;
 
 export interface Build {
   readonly build: string;
-  readonly state: BuildState;
+  readonly state: (typeof STATES)[number];
   readonly createdAt: number;
   /** Since when it is the current one. */
   readonly currentSince?: number;
@@ -59,7 +57,7 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
   const ramping = rampingDeploymentVersion?.buildId || undefined;
   const builds = (info?.versionSummaries ?? []).map((found) => ({
     build: found.deploymentVersion?.buildId ?? '',
-    state: STATES[stateNumber(found.status)] ?? 'inactive',
+    state: STATES[Number(found.status)] ?? 'inactive',
     createdAt: tsToMs(found.createTime),
     ...defined({
       currentSince: found.currentSinceTime ? tsToMs(found.currentSinceTime) : undefined,
@@ -86,10 +84,6 @@ export function percentOf(share: number): number {
   return Number(share.toPrecision(FLOAT_DIGITS));
 }
 
-function stateNumber(status: number | string | null | undefined): number {
-  return typeof status === 'number' ? status : 0;
-}
-
 function unknownDeployment(deployment: string, namespace: string, cause: unknown): CountersignError {
   const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
   return new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause });
@@ -104,10 +98,7 @@ export function buildOf({ builds, deployment }: DeploymentState, build: string):
   throw new CountersignError('BUILD_UNKNOWN', message, { deployment, build });
 }
 
-/**
- * Finds the open executions that stay with a build. Others, such as tickets of the gate, go to the current build by
- * themselves.
- */
+/** Finds the open executions that stay with a build; others, such as tickets, go to the current one. */
 export function pinnedTo(deployment: string, build: string): string {
   return `ExecutionStatus = 'Running' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND ${versionIs(deployment, build)}`;
 }
@@ -130,13 +121,7 @@ export async function counted(engine: Engine, query: string): Promise<number> {
   return Number(count.toString());
 }
 
-/** `temporal.api.enums.v1.TaskQueueType`. */
-const WORKFLOW_TASKS = 1;
-
-/**
- * Returns a task queue from which no worker of a build takes runs, although workers of `like` do or did. Temporal looks
- * only at queues with a backlog.
- */
+/** Returns a task queue that workers of `like` serve, or did, and no worker of the build does. */
 export async function unservedQueue(
   engine: Engine,
   deployment: string,

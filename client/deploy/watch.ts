@@ -1,17 +1,13 @@
 /**
- * Looks how the runs of one build do, so that a deploy can be ended before many of them meet its fault
- * (docs/operations/pipeline.md).
+ * Looks how the runs of one build do, so that a deploy ends before many meet its fault (docs/operations/pipeline.md).
  *
  * 1. A run is stuck if its workflow task was handed to the build and fails again and again. Nothing of it is lost.
- * 2. Newer servers mark such runs where they can be searched, after five attempts; older ones do not. So each run is
- *    looked at, and the newest first.
+ * 2. Each run is looked at, the newest first: older servers do not mark those that are stuck.
  * 3. A look to which Temporal does not answer is repeated; only the last one must not fail.
- * 4. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
- *    What others have open in the namespace is not looked at for that.
+ * 4. A run that has done no task belongs to no build in visibility; its execution says where it goes.
  * 5. A build without a worker is not well, whatever its runs do: they do nothing.
  * 6. A watch that was interrupted says so: it has not shown that the build does well.
- * 7. What ended before it is told apart by Temporal's own times. The clock here may be ahead of Temporal's, and would
- *    hide what fails. What ended just before, and Temporal did not list yet, counts as after.
+ * 7. What ended before it is told apart by Temporal's own times: a clock that is ahead would hide what fails.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { tsToMs } from '@temporalio/common/lib/time.js';
@@ -19,7 +15,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
-import { each, executionsOf, type Standing, standingOf } from './moves.ts';
+import { each, type Standing, standingOf } from './moves.ts';
 import { buildOf, counted, readDeployment, unservedQueue, versionIs } from './versions.ts';
 
 export interface WatchOptions {
@@ -91,13 +87,10 @@ function isAway(error: unknown): boolean {
   return error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
 }
 
-interface Looking {
-  readonly deployment: string;
-  readonly build: string;
+interface Looking extends Pick<Watched, 'deployment' | 'build' | 'forMs'> {
   /** Finds what has ended since the watch began. */
   readonly since: string;
   readonly began: number;
-  readonly forMs: number;
   readonly maxFailed: number;
 }
 
@@ -146,7 +139,7 @@ async function stuckOn(engine: Engine, deployment: string, build: string): Promi
   const stuck = new Map<string, number>();
   for (const query of [versionIs(deployment, build), ...OF_ANY_BUILD]) {
     let looked = 0;
-    await each(executionsOf(engine, `ExecutionStatus = 'Running' AND ${query}`), AT_ONCE, async (execution) => {
+    await each(engine.list(`ExecutionStatus = 'Running' AND ${query}`), AT_ONCE, async (execution) => {
       looked += 1;
       const { workflowId, runId } = execution;
       const standing = await standingOf(engine, { workflowId, runId });

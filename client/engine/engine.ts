@@ -1,6 +1,5 @@
 /**
- * The engine is the client's only way to Temporal: every call has a deadline, and every failure becomes a code of the
- * error table (`trouble.ts`).
+ * The engine is the client's only way to Temporal: every call has a deadline, and each failure a code (`trouble.ts`).
  *
  * 1. Updates of one run wait for each other in `Lanes`, so that only a few are in flight.
  * 2. An update that Temporal lost is sent again; the id inside the message lets it count once. One that came when the
@@ -30,10 +29,7 @@ const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 
 /** Deadline of a call where the caller names none. */
 const DEADLINE_MS = 10_000;
-/**
- * Deadline of a message where the caller names none. It outlasts a workflow task that got lost: Temporal hands it out
- * again after 10 s (docs/adr/0067).
- */
+/** Deadline of a message where the caller names none: a lost workflow task is repeated after 10 s (docs/adr/0067). */
 const MESSAGE_DEADLINE_MS = 20_000;
 /** A hundred years. gRPC has no words for some longer times: it throws outside of every promise, which ends the process. */
 const LONGEST_MS = 3_153_600_000_000;
@@ -64,11 +60,9 @@ export class Engine {
   }
 
   /**
-   * Sends one update, and sends it again if Temporal lost it before the workflow could answer.
-   * The id inside the message lets it count once, whatever update id it is sent under.
+   * Sends one update, and again if Temporal lost it: the id inside the message lets it count once.
    * @param updateId comes from `updateIdOf`
    * @param message the answer must repeat its ids
-   * @throws CountersignError
    */
   async update<T>(
     about: Subject,
@@ -108,11 +102,7 @@ export class Engine {
     });
   }
 
-  /**
-   * Reads: a reading changes nothing, so no error of it leaves the result uncertain. A query that the worker refused
-   * (docs/adr/0044) is asked again until the deadline.
-   * @throws CountersignError
-   */
+  /** Reads: no error leaves the result uncertain. A query that the worker refused (docs/adr/0044) is asked again. */
   async read<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     const end = Date.now() + deadlineMs;
     try {
@@ -132,10 +122,7 @@ export class Engine {
     }
   }
 
-  /**
-   * Asks a worker. If no worker polls the run's queue, the error says so after a moment.
-   * @throws CountersignError
-   */
+  /** Asks a worker. If no worker polls the run's queue, the error says so after a moment. @throws CountersignError */
   async query<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     const over = new AbortController();
     let found: Promise<CountersignError | undefined> | undefined;
@@ -187,10 +174,8 @@ export class Engine {
 export function patienceOf(deadlineMs: number): number {
   const mostMs = Math.min(deadlineMs, LONGEST_MS);
   if (!Number.isNaN(mostMs)) return mostMs;
-  throw new CountersignError(
-    'USAGE',
-    'deadlineMs is not a number. Give a number of milliseconds, or leave it out; nothing was sent.',
-  );
+  const message = 'deadlineMs is not a number. Give a number of milliseconds, or leave it out; nothing was sent.';
+  throw new CountersignError('USAGE', message);
 }
 
 /** Fields that an answer repeats from its message, if the message has them. */
@@ -208,9 +193,9 @@ function repeats(answer: unknown, message: object): boolean {
 const HASH_CHARACTERS = 16;
 
 /**
- * Makes the update id from the content of the message. Temporal answers every later update with the same id as it
- * answered the first, without reading it. With the content in the id, another message under the same decision id
- * reaches the workflow and is judged. docs/guide/starting-from-any-language.md gives the rule for other languages.
+ * Makes the update id. It covers the content: Temporal answers a known id without asking the workflow, and another
+ * message under the same decision id must be judged. docs/guide/starting-from-any-language.md has the rule for other
+ * languages.
  * @param message without its signature, so that a message signed anew keeps its id
  * @param id the message's own id, if it has one
  */
@@ -218,10 +203,7 @@ export function updateIdOf(update: string, message: object, id?: string): string
   return [update, ...(id === undefined ? [] : [id]), hashOf(message).slice(0, HASH_CHARACTERS)].join('/');
 }
 
-/**
- * True if the update was accepted in the very task in which the workflow continued as new. The next execution answers
- * the same id (Temporal #6375).
- */
+/** True if the update was accepted in the task in which the workflow continued as new (Temporal #6375). */
 function isLostAtRollover(error: unknown): boolean {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
     if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
@@ -229,19 +211,13 @@ function isLostAtRollover(error: unknown): boolean {
   return false;
 }
 
-/**
- * True for an update that Temporal delivered again after a reset and that the workflow then refused.
- * Its id answers nothing but "update has not completed" for ever (Temporal server 1.29.1).
- */
+/** True for an update that was refused after a reset: its id never gets an answer (Temporal server 1.29.1). */
 function isStuckUpdate(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
   return isGrpcServiceError(cause) && cause.code === grpcStatus.INTERNAL;
 }
 
-/**
- * True for a trouble that may have passed, but that Temporal would keep answering under this id without asking the
- * workflow.
- */
+/** True for a trouble that may have passed, but that Temporal would repeat under this id for ever. */
 function isRecordedTrouble(error: unknown): boolean {
   if (!(error instanceof CountersignError)) return false;
   // A client reports Temporal's own outages with the same code; in that case nothing is recorded.
@@ -250,24 +226,19 @@ function isRecordedTrouble(error: unknown): boolean {
   );
 }
 
-/** Temporary failures of what a handler needs: the configuration and the keys. */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE']);
 
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;
 
 /**
- * Measures a message before it leaves. Temporal would report a larger one as a fault of the run, or not at all.
- * @throws CountersignError `LIMIT_REACHED`
+ * Measures a message: Temporal would not say of a larger one what is wrong. @throws CountersignError `LIMIT_REACHED`
  */
 export function assertMessageFits(message: unknown, what = 'message', advice = 'Nothing was sent.'): void {
   const bytes = byteLength(JSON.stringify(message ?? null));
   if (bytes <= MESSAGE_BYTES) return;
-  throw new CountersignError(
-    'LIMIT_REACHED',
-    `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. ${advice}`,
-    { limit: 'message' },
-  );
+  const reason = `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. ${advice}`;
+  throw new CountersignError('LIMIT_REACHED', reason, { limit: 'message' });
 }
 
 interface Lane {
@@ -302,10 +273,7 @@ export class Lanes {
   }
 }
 
-/**
- * Updates of one run in flight at once. Temporal accepts ten from all senders together (`history.maxInFlightUpdates`),
- * and lets further ones wait so long that they look lost.
- */
+/** Updates of one run in flight at once. Temporal takes ten of all senders together (`history.maxInFlightUpdates`). */
 const MOST_UNDER_WAY = 4;
 
 /** Asks a run or catalog, and again where a worker has lost the query (docs/adr/0063). The deadline is the caller's. */

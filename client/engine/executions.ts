@@ -14,10 +14,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
-/**
- * Lists the executions that a query matches. Anybody may start an execution whose memo cannot be read.
- * Such a memo appears as `Undecodable`, so that it does not end the list of the others.
- */
+/** Lists the executions that a query matches. A memo that cannot be read appears as `Undecodable`, and ends no list. */
 export function listExecutions(client: Client, query: string): AsyncIterable<WorkflowExecutionInfo> {
   const { connection, options } = client;
   const { namespace, loadedDataConverter } = options;
@@ -25,8 +22,7 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
   return new WorkflowClient({ connection, namespace, dataConverter }).list({ query });
 }
 
-// Reads the executions of one workflow that continue-as-new linked, as far as Temporal retains their
-// histories.
+// Reads the executions of one workflow, as far as Temporal retains their histories.
 
 export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
@@ -40,9 +36,8 @@ export interface ExecutionChain {
 
 /**
  * Follows the chain back from the newest execution.
- * @param deadlineMs for each execution, since a run may have many; absent: the deadline of the caller
- * @throws Temporal's error if the newest execution cannot be read, or an earlier one for another reason than its
- *   retention
+ * @param deadlineMs for each execution; absent: the deadline of the caller
+ * @throws Temporal's error, but for an earlier execution that is no longer retained
  */
 export async function executionChain(client: Client, workflowId: string, deadlineMs?: number): Promise<ExecutionChain> {
   const inTime = async <T>(read: () => Promise<T>): Promise<T> =>
@@ -56,8 +51,7 @@ export async function executionChain(client: Client, workflowId: string, deadlin
     try {
       history = await inTime(async () => await execution.fetchHistory());
     } catch (error) {
-      // Temporal forgets the earliest executions first; the newest must exist. Any other error says nothing about
-      // whether an execution exists.
+      // Temporal forgets the earliest executions first; the newest must exist.
       if (histories.length === 0 || !isNotFound(error)) throw error;
       return { histories, isWhole: false };
     }
@@ -67,6 +61,28 @@ export async function executionChain(client: Client, workflowId: string, deadlin
   return { histories, isWhole: true };
 }
 
+/** Reads what an event says of an activity: that it was scheduled, by the event `id`, or how it ended. */
+export function activityIn(event: HistoryEvent) {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  const name = scheduled?.activityType?.name ?? '';
+  if (scheduled)
+    return { kind: 'scheduled', id: String(event.eventId), name, payloads: scheduled.input?.payloads } as const;
+  const completed = event.activityTaskCompletedEventAttributes;
+  const timedOut = event.activityTaskTimedOutEventAttributes;
+  const failed = timedOut ?? event.activityTaskFailedEventAttributes;
+  const ended = completed ?? failed ?? event.activityTaskCanceledEventAttributes;
+  if (!ended) return undefined;
+  const heartbeat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
+  return {
+    kind: completed ? 'completed' : failed ? 'failed' : 'canceled',
+    id: String(ended.scheduledEventId),
+    /** The result, or what the last heartbeat held before the time was over. */
+    payloads: completed ? completed.result?.payloads : heartbeat && (heartbeat.payloads ?? []),
+    /** True if a worker had got the activity. */
+    wasStarted: Number(ended.startedEventId ?? 0) > 0,
+  } as const;
+}
+
 // Reads from a run's history why its workflow tasks fail.
 
 export interface FailingTask {
@@ -74,10 +90,7 @@ export interface FailingTask {
   readonly message: string;
 }
 
-/**
- * Returns the failed workflow task since the last completed one; undefined if none has failed.
- * Temporal's history keeps only the first of several attempts.
- */
+/** Returns the failed workflow task since the last completed one. History keeps the first of several attempts. */
 export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTask | undefined {
   const since = (events ?? []).slice(
     (events ?? []).findLastIndex((event) => event.workflowTaskCompletedEventAttributes) + 1,
@@ -137,15 +150,14 @@ export async function endOf(handle: WorkflowHandle): Promise<unknown> {
   }
 }
 
-export async function decoded(
-  { options }: Client,
-  payloads: Parameters<typeof decodeArrayFromPayloads>[1],
-): Promise<readonly unknown[]> {
+type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
+
+export async function decoded({ options }: Client, payloads: Payloads): Promise<readonly unknown[]> {
   return await decodeArrayFromPayloads(options.loadedDataConverter, payloads ?? []);
 }
 
 /** Reads the first value of an event; undefined if it cannot be read: anybody may write to a namespace. */
-export async function readable(client: Client, payloads: Parameters<typeof decoded>[1]): Promise<unknown> {
+export async function readable(client: Client, payloads: Payloads): Promise<unknown> {
   const [value] = await decoded(client, payloads).catch(() => []);
   return value;
 }

@@ -32,34 +32,31 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
   if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
-  const { title, missing, notThere, facts } = namingOf(about);
-  if (isOfAnotherKind(error) && about !== '')
-    return new CountersignError(missing, ofAnotherKind(about), facts, { cause: error });
+  const { name, title, missing, notThere, facts } = namingOf(about);
+  const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
+  if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
   const coded = codedFailureIn(error);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
-  if (isUnprocessed(error)) {
-    const message = `A worker finished its workflow task without the message to ${namingOf(about).name}; nothing of it was recorded. Send it again with the same id.`;
-    return new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
-  }
-  if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
-  if (error instanceof WorkflowExecutionAlreadyStartedError) {
-    return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
-      cause: error,
-    });
-  }
+  if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
+  if (isUnprocessed(error))
+    return trouble(
+      'ENGINE_UNAVAILABLE',
+      `A worker finished its workflow task without the message to ${name}; nothing of it was recorded. Send it again with the same id.`,
+    );
+  if (error instanceof WorkflowNotFoundError) return trouble(missing, notThere);
+  if (error instanceof WorkflowExecutionAlreadyStartedError)
+    return trouble('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`);
   if (error instanceof NamespaceNotFoundError) {
     const message = `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`;
-    return new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
+    return trouble('SETUP_INCOMPLETE', message, {});
   }
-  return engineTrouble(error, about);
+  return engineTrouble(error, about, trouble);
 }
 
+type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => CountersignError;
+
 /** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
-function engineTrouble(error: unknown, about: Subject): CountersignError {
-  const { missing, notThere, facts } = namingOf(about);
-  const trouble = (code: ErrorCode, message: string): CountersignError =>
-    new CountersignError(code, message, facts, { cause: error });
+function engineTrouble(error: unknown, about: Subject, trouble: Trouble): CountersignError {
+  const { missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
@@ -101,10 +98,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
   }
 }
 
-/**
- * True if Temporal has answered as many updates of this execution as it takes (`history.maxTotalUpdates`, 2,000 by
- * default). The workflow continues as new soon: Temporal tells it so at nine tenths of them.
- */
+/** True if the execution takes no more updates (`history.maxTotalUpdates`); it continues as new soon. */
 export function takesNoUpdates(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : error;
   return (
@@ -136,10 +130,7 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
-/**
- * True if the workflow has no such query or update, in the words of `@temporalio/workflow`. Every run and catalog has
- * all that are asked here, once all workers are of this release.
- */
+/** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */
 function isOfAnotherKind(error: unknown): boolean {
   if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
@@ -155,9 +146,8 @@ function ofAnotherKind(about: Subject): string {
 }
 
 /**
- * True if Temporal handed the update to a worker and got the workflow task back without an answer to it. Temporal
- * then rejects the update, which leaves nothing in history (temporalio/temporal#5169). A worker that had stood still
- * does this.
+ * True if a workflow task came back without an answer to the update: Temporal then rejects it, and records nothing
+ * (temporalio/temporal#5169).
  */
 function isUnprocessed(error: unknown): error is WorkflowUpdateFailedError {
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
@@ -171,12 +161,8 @@ function uncertain(about: Subject, cause: unknown): CountersignError {
     return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
   }
   const { name, facts } = namingOf(about);
-  return new CountersignError(
-    'RESULT_UNCERTAIN',
-    `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
-    facts,
-    { cause },
-  );
+  const unknown = `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`;
+  return new CountersignError('RESULT_UNCERTAIN', unknown, facts, { cause });
 }
 
 function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
@@ -195,21 +181,12 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 /** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
-interface Naming {
-  /** Fits after a preposition, as in `run life`. */
-  readonly name: string;
-  /** Begins a sentence. */
-  readonly title: string;
-  readonly missing: ErrorCode;
-  /** Code for a workflow that can finish no task. */
-  readonly stuck: ErrorCode;
-  /** Message for a subject that does not exist. */
-  readonly notThere: string;
-  readonly facts: ErrorFacts;
-}
-
-export function namingOf(subject: Subject): Naming {
-  if (typeof subject === 'string') {
+/**
+ * Names a subject: `title` begins a sentence; `missing` and `notThere` are code and message if it does not exist, `stuck`
+ * is the code if it can finish no workflow task.
+ */
+export function namingOf(subject: Subject) {
+  if (typeof subject === 'string')
     return {
       name: `run ${subject}`,
       title: `Run ${subject}`,
@@ -217,8 +194,7 @@ export function namingOf(subject: Subject): Naming {
       stuck: 'RUN_STUCK',
       notThere: `There is no open run ${subject} in this namespace. If the retention of the namespace is over, its record is where \`ledger\` of the configuration kept it.`,
       facts: subject === '' ? {} : { runId: subject },
-    };
-  }
+    } as const;
   const { tenant, server } = subject;
   return {
     name: `the catalog of ${server}`,
@@ -227,7 +203,7 @@ export function namingOf(subject: Subject): Naming {
     stuck: 'CATALOG_UNAVAILABLE',
     notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${shellWord(tenant)} --as ID`,
     facts: { tenant, server },
-  };
+  } as const;
 }
 
 /** Returns the workflow id; updates with the same one share a lane. */
@@ -238,7 +214,7 @@ export function workflowIdOf(subject: Subject): string {
 // Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
-const WORKFLOW_TASKS = 1;
+export const WORKFLOW_TASKS = 1;
 
 /** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
 const SEEN_WITHIN_MS = 90_000;
@@ -247,10 +223,7 @@ const SEEN_WITHIN_MS = 90_000;
 const MOST_MS = 5_000;
 const EVERY_MS = 10_000;
 
-/**
- * Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. After Temporal was away, a
- * worker that runs is missing from the list until it polls again (the SDK waits up to 10 s between two tries).
- */
+/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
 export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
   try {
     return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
@@ -262,10 +235,7 @@ export async function unserved(client: Client, about: Subject): Promise<Counters
   }
 }
 
-/**
- * Looks at once and then every 10 s; never throws.
- * @param tell called once for each period in which no worker polls
- */
+/** Looks at once and then every 10 s; never throws. @param tell called once for each period in which no worker polls */
 export async function tellUnserved(
   client: Client,
   about: Subject,

@@ -106,10 +106,7 @@ export class Tickets {
     });
   }
 
-  /**
-   * Finds the ticket that an equal call holds.
-   * @throws CountersignError `ENGINE_UNAVAILABLE`
-   */
+  /** Finds the ticket that an equal call holds. @throws CountersignError `ENGINE_UNAVAILABLE` */
   async find(ticketId: string): Promise<Ticket | undefined> {
     await this.#settled(ticketId);
     const described = await this.#described(ticketId);
@@ -215,10 +212,7 @@ export class Tickets {
     return { runIds, ...(last !== undefined && last !== ids.at(-1) && { next: last }) };
   }
 
-  /**
-   * Returns for how long what became of a call can be read, in ms from the start of its run on. A run that goes on may
-   * last as long as any; what is over is kept for the retention of the namespace.
-   */
+  /** Returns for how long what became of a call can be read, in ms from the start of its run on. */
   async keptMs({ startedAt, endedAt }: Pick<Starter, 'startedAt' | 'endedAt'>): Promise<number> {
     this.#retention ??= this.#retentionMs();
     const retention = (await this.#retention) ?? this.#options.keepSeconds * 1_000;

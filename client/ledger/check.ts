@@ -13,10 +13,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 export type FaultKind =
   /** The entry's hash is not the hash of its content. */
   | 'altered'
-  /**
-   * The entry is valid in itself, but another one stood here when the next was written or the head was signed. The
-   * entry, or one before it, was written anew.
-   */
+  /** Valid in itself, but another entry stood here, or before it, when the next was written or the head was signed. */
   | 'rewritten'
   | 'missing'
   | 'reordered'
@@ -104,8 +101,7 @@ class Chain {
     const { seq, prev, hash } = entry;
     const { hash: _, ...body } = entry;
     if (hashOf(body) !== hash) this.#fault('altered', seq, 'was changed after it was written');
-    // An entry that was delivered twice may stand there twice. If one copy was changed, its hash fault was reported
-    // above.
+    // An entry that was delivered twice may stand there twice.
     if (this.byHash.has(hash)) return;
     const before = this.byHash.get(prev);
     if (seq === 0 ? prev !== GENESIS : before?.seq !== seq - 1) this.#misplaced(entry, everywhere.has(prev));
@@ -139,25 +135,31 @@ class Chain {
     return seq <= this.#highest;
   }
 
+  /** Yields the entries on the way back from this one, itself first. */
+  *#back(last: AnyEntry): Generator<AnyEntry> {
+    for (let at: AnyEntry | undefined = last; at !== undefined; at = this.byHash.get(at.prev)) yield at;
+  }
+
+  /** Returns the entry of this number on the way back from `last`. */
+  #at(seq: number, last: AnyEntry): AnyEntry | undefined {
+    for (const entry of this.#back(last)) if (entry.seq <= seq) return entry.seq === seq ? entry : undefined;
+    return undefined;
+  }
+
   /** Returns how many entries the newest head covers, going back from this tip. */
   signedTo(tip: AnyEntry, signed: ReadonlySet<string>): number {
-    for (let at: AnyEntry | undefined = tip; at !== undefined; at = this.byHash.get(at.prev))
-      if (signed.has(at.hash)) return at.seq + 1;
+    for (const { hash, seq } of this.#back(tip)) if (signed.has(hash)) return seq + 1;
     return 0;
   }
 
   /** Says whether `entry` stands on the way back from `last`. */
   leadsTo(entry: AnyEntry, last: AnyEntry): boolean {
-    let at: AnyEntry | undefined = last;
-    while (at !== undefined && at.seq > entry.seq) at = this.byHash.get(at.prev);
-    return at?.hash === entry.hash;
+    return this.#at(entry.seq, last)?.hash === entry.hash;
   }
 
   /** Returns `prev` of entry `from` on the way back from `last`. */
   previousOf(last: AnyEntry, from: number): string | undefined {
-    let at: AnyEntry | undefined = last;
-    while (at !== undefined && at.seq > from) at = this.byHash.get(at.prev);
-    return at?.seq === from ? at.prev : undefined;
+    return this.#at(from, last)?.prev;
   }
 }
 
@@ -167,14 +169,10 @@ function headFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
     if (last === undefined && !chain.holds(to - 1))
       return [{ kind: 'truncated', seq: to - 1, reason: `was signed by ${kid} and is cut off at the end` }];
     // Only another copy can tell which entry was written anew.
-    if (last?.seq !== to - 1)
-      return [
-        {
-          kind: 'rewritten',
-          seq: to - 1,
-          reason: `is not the one that ${kid} signed: an entry from ${from} to ${to - 1}, or one before them, was written anew`,
-        },
-      ];
+    if (last?.seq !== to - 1) {
+      const reason = `is not the one that ${kid} signed: an entry from ${from} to ${to - 1}, or one before them, was written anew`;
+      return [{ kind: 'rewritten', seq: to - 1, reason }];
+    }
     const before = chain.previousOf(last, from);
     if (before === previousHead || before === undefined) return [];
     return [{ kind: 'rewritten', seq: from, reason: `does not follow the one that ${kid} signed` }];
@@ -221,10 +219,7 @@ export function copyFaults(
   return ended || seq < stored ? [{ kind: 'truncated', seq, reason: `is cut off in the copy: ${why}` }] : [];
 }
 
-/**
- * Checks the stored conversation against every digest that the ledger names.
- * @param messages the whole conversation
- */
+/** Checks the stored conversation against every digest that the ledger names. @param messages the whole conversation */
 export function conversationFaults(entries: readonly AnyEntry[], messages: readonly Message[]): LedgerFault[] {
   const digests = [EMPTY_DIGEST];
   for (const message of messages) digests.push(extendDigest(digests.at(-1) ?? EMPTY_DIGEST, message));
@@ -234,12 +229,7 @@ export function conversationFaults(entries: readonly AnyEntry[], messages: reado
     // Sound: an object may be read at any name; what comes out is unknown.
     const { length, digest } = conversation as { length?: unknown; digest?: unknown };
     if (digests[Number(length)] === digest) return [];
-    return [
-      {
-        kind: 'altered',
-        seq,
-        reason: `names another conversation than is stored: a message before ${Number(length)} was changed`,
-      },
-    ];
+    const reason = `names another conversation than is stored: a message before ${Number(length)} was changed`;
+    return [{ kind: 'altered', seq, reason }];
   });
 }

@@ -27,14 +27,13 @@ export function readLines(text: string, workflowId: string, name: string): Ledge
     const isLast = index === lines.length - 1;
     if (line === '' && isLast) break;
     const parsed = LedgerLine.safeParse(jsonOf(line));
-    const seq = (entries.at(-1)?.seq ?? -1) + 1;
+    const fault = (kind: 'truncated' | 'unreadable', what: string): void => {
+      const seq = (entries.at(-1)?.seq ?? -1) + 1;
+      faults.push({ kind, seq, reason: `should follow in ${name}, whose line ${index + 1} is ${what}` });
+    };
     if (!parsed.success) {
-      const kind = isLast ? 'truncated' : 'unreadable';
-      faults.push({
-        kind,
-        seq,
-        reason: `should follow in ${name}, whose line ${index + 1} is ${isLast ? 'cut off' : 'no ledger line'}`,
-      });
+      if (isLast) fault('truncated', 'cut off');
+      else fault('unreadable', 'no ledger line');
       continue;
     }
     const { namespace, firstRunId } = parsed.data;
@@ -43,11 +42,7 @@ export function readLines(text: string, workflowId: string, name: string): Ledge
       (place.firstRunId ?? firstRunId) !== firstRunId ||
       (place.namespace ?? namespace) !== namespace;
     if (isOther) {
-      faults.push({
-        kind: 'unreadable',
-        seq,
-        reason: `should follow in ${name}, whose line ${index + 1} is of another run`,
-      });
+      fault('unreadable', 'of another run');
       continue;
     }
     place = { namespace, workflowId, firstRunId };
@@ -66,13 +61,12 @@ export function readLines(text: string, workflowId: string, name: string): Ledge
 export async function readRecords(root: string, workflowId: string, firstRunId?: string): Promise<LedgerCopy> {
   const folders = await foldersOf(root, workflowId, firstRunId);
   const [folder, another] = folders;
+  const facts = { runId: workflowId };
   if (folder === undefined)
-    throw new CountersignError('RUN_NOT_FOUND', `There is no record of ${workflowId} in ${root}.`, {
-      runId: workflowId,
-    });
+    throw new CountersignError('RUN_NOT_FOUND', `There is no record of ${workflowId} in ${root}.`, facts);
   if (another !== undefined) {
     const message = `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`;
-    throw new CountersignError('USAGE', message, { runId: workflowId });
+    throw new CountersignError('USAGE', message, facts);
   }
   const names = (await readdir(folder.path).catch(unreadable(folder.path))).filter((name) => name.endsWith('.jsonl'));
   const files: (LedgerCopy & { readonly name: string })[] = [];
@@ -82,11 +76,7 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
     files.push({ ...readLines(await readFile(path, 'utf8').catch(unreadable(path)), workflowId, name), name });
   }
   return {
-    place: {
-      ...files.find(({ place }) => place.firstRunId !== undefined)?.place,
-      workflowId,
-      firstRunId: folder.first,
-    },
+    place: { ...files.find(({ place }) => place.firstRunId)?.place, workflowId, firstRunId: folder.first },
     entries: files.flatMap(({ entries }) => entries),
     signedHeads: files.flatMap(({ signedHeads }) => signedHeads),
     faults: files.flatMap((file) => mended(file, files)),

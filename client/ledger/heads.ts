@@ -57,10 +57,7 @@ type HeadCheck =
   | { readonly kind: 'head'; readonly head: CheckedHead }
   | { readonly kind: 'foreign'; readonly fault: LedgerFault };
 
-/**
- * Checks one signed head.
- * @param keys if absent, only the content of the head is compared
- */
+/** Checks one signed head. @param keys if absent, only the content of the head is compared */
 export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKeys): Promise<HeadCheck> {
   const foreign = (reason: string, seq = 0): HeadCheck => ({
     kind: 'foreign',

@@ -22,7 +22,7 @@ import {
 import { openMessage } from '../../domain/signing/message.ts';
 import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
-import { decoded, executionChain, type HistoryEvent, readable } from '../engine/executions.ts';
+import { activityIn, decoded, executionChain, type HistoryEvent, readable } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, listAt, textAt } from './files.ts';
 
@@ -48,10 +48,7 @@ export interface RecordedDeeds {
   readonly accepted: Set<string>;
   /** Dispatches, as `callId/attempt`. */
   readonly dispatched: Set<string>;
-  /**
-   * Hash of the outcome with which a call's last dispatch ended, by call id. A call with an unknown outcome is left
-   * out.
-   */
+  /** Hash of the outcome with which a call's last dispatch ended, by call id; without unknown ones. */
   readonly outcomes: Map<string, string>;
   /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
   readonly lost: Set<string>;
@@ -103,7 +100,7 @@ export async function readDeeds(
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
-  const scheduled: Scheduled = { calls: new Map(), polls: new Map(), stretches: new Set() };
+  const scheduled: Scheduled = new Map();
   for (const event of events) {
     const signal = event.workflowExecutionSignaledEventAttributes;
     const at = tsToMs(event.eventTime);
@@ -123,7 +120,7 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const answered = updates.get(done?.meta?.updateId ?? '');
     if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
       deeds.accepted.add(answered);
-    await noteCall(client, event, scheduled, deeds);
+    await noteActivity(client, event, scheduled, deeds);
   }
 }
 
@@ -154,8 +151,7 @@ function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): v
 }
 
 /**
- * A call with an unknown outcome may be sent again, or become known to be lost; the run decides what its ledger says.
- * @param result absent if nobody knows
+ * A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if nobody knows
  */
 function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void {
   const outcome = fieldOf(result, 'outcome');
@@ -169,45 +165,41 @@ function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void
 /** `resumeCall` and `pollTask` send nothing to the tool; their results are outcomes of the call that they ask about. */
 const ABOUT_CALLS: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ACTIVITIES.pollTask];
 
-interface Scheduled {
-  readonly calls: Map<string, string>;
-  readonly polls: Map<string, string>;
-  readonly stretches: Set<string>;
-}
+/** Activities by the event that scheduled them. */
+type Scheduled = Map<string, { readonly name: string; readonly callId: string }>;
 
-async function noteCall(
+async function noteActivity(
   client: Client,
   event: HistoryEvent,
-  { calls, polls, stretches }: Scheduled,
+  scheduled: Scheduled,
   deeds: RecordedDeeds,
 ): Promise<void> {
-  const scheduled = event.activityTaskScheduledEventAttributes;
-  const activity = scheduled?.activityType?.name ?? '';
-  if (STRETCHING.includes(activity)) stretches.add(String(event.eventId));
-  if (ABOUT_CALLS.includes(activity)) {
-    const [input] = await decoded(client, scheduled?.input?.payloads);
-    const asked = textAt(input, 'callId') ?? '';
-    // Only the last poll's outcome counts; a failed poll says nothing.
-    (activity === ACTIVITIES.pollTask ? polls : calls).set(String(event.eventId), asked);
-    if (activity === ACTIVITIES.callTool) noteDispatch(deeds, asked, fieldOf(input, 'attempt'));
+  const activity = activityIn(event);
+  if (activity === undefined) return;
+  const { kind, id, payloads } = activity;
+  if (kind === 'scheduled') {
+    const { name } = activity;
+    if (STRETCHING.includes(name)) scheduled.set(id, { name, callId: '' });
+    if (!ABOUT_CALLS.includes(name)) return;
+    const [input] = await decoded(client, payloads);
+    const callId = textAt(input, 'callId') ?? '';
+    scheduled.set(id, { name, callId });
+    if (name === ACTIVITIES.callTool) noteDispatch(deeds, callId, fieldOf(input, 'attempt'));
+    return;
   }
-  const completed = event.activityTaskCompletedEventAttributes;
-  const timedOut = event.activityTaskTimedOutEventAttributes;
-  const ended = completed ?? event.activityTaskFailedEventAttributes ?? timedOut;
-  const at = String(ended?.scheduledEventId);
-  if (stretches.has(at)) {
-    const last = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
-    const record = await decoded(client, (completed?.result ?? last)?.payloads).catch((error: unknown) => {
+  const begun = scheduled.get(id);
+  if (begun === undefined || kind === 'canceled') return;
+  if (STRETCHING.includes(begun.name)) {
+    const [record] = await decoded(client, payloads).catch((error: unknown) => {
       deeds.unread = { error };
       return [];
     });
-    return noteStretch(deeds, record[0]);
+    return noteStretch(deeds, record);
   }
-  const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
-  if (callId === undefined) return;
   // An answer that is none, or that cannot be read, says nothing; a call that failed or timed out has none.
-  const result = await readable(client, completed?.result?.payloads);
-  noteResult(deeds, callId, ended === completed ? (result ?? null) : undefined);
+  if (kind === 'completed') noteResult(deeds, begun.callId, (await readable(client, payloads)) ?? null);
+  // Only the last poll's outcome counts; a failed poll says nothing.
+  else if (begun.name !== ACTIVITIES.pollTask) noteResult(deeds, begun.callId, undefined);
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { type LedgerEntry, type LedgerLine, Segment } from '../../contracts/schemas/ledger.ts';
@@ -89,14 +89,24 @@ export async function readPinnedTools(
   );
   const sha256 = listed.at(-1);
   if (sha256 === undefined) return undefined;
-  if (source.artifacts === undefined) {
-    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
-    throw new CountersignError('ARTIFACT_MISSING', message, { runId: source.workflowId });
-  }
   // The ledger names the hash alone.
-  const bytes = await source.artifacts.get({ sha256, bytes: 0, contentType: '' });
-  const stored: unknown = JSON.parse(new TextDecoder().decode(bytes));
-  return parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `list of tools of ${server}`);
+  const ref = { sha256, bytes: 0, contentType: '' };
+  return await readToolList(source.artifacts, ref, `list of tools of ${server}`, { runId: source.workflowId });
+}
+
+/** @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT` */
+export async function readToolList(
+  artifacts: ArtifactReader | undefined,
+  ref: ArtifactRef,
+  what: string,
+  facts: ErrorFacts = {},
+): Promise<ServerTools> {
+  if (artifacts === undefined) {
+    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
+    throw new CountersignError('ARTIFACT_MISSING', message, facts);
+  }
+  const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
+  return parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', what);
 }
 
 /** Reads at most so many messages of a run's conversation from this number on; older ones from stored segments. */
@@ -128,61 +138,49 @@ async function storedMessages(
   to: number,
 ): Promise<readonly Message[]> {
   const stretches: (readonly Message[])[] = [];
-  for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
-    const { transcript, previous }: Segment = await readSegment(artifacts, ref);
+  for await (const { transcript } of segmentsFrom(artifacts, newest)) {
     stretches.unshift(transcript.messages);
     const { from: start } = transcript;
     if (start <= from) return stretches.flat().slice(from - start, to - start);
-    ref = previous;
   }
   throw new CountersignError('ARTIFACT_CORRUPT', `The stored segments do not reach back to message ${from}.`);
 }
 
-/** Yields the entries from this number up to the first entry of the page. */
+/** Returns the entries from this number up to the first entry of the page. */
 async function storedEntries(
   { workflowId, artifacts }: LedgerSource,
-  { segment: newest, from: end }: LedgerPage,
+  { segment, from: end }: LedgerPage,
   from: number,
 ): Promise<LedgerEntry[]> {
+  if (segment !== undefined && artifacts === undefined) throw outOfReach(workflowId, end);
   const stretches: LedgerEntry[][] = [];
-  let [ref, reached] = [newest, end];
-  while (reached > from) {
-    if (ref === undefined) {
-      const message = `The stored segments of ${workflowId} do not reach back to entry ${from}.`;
-      throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
-    }
-    if (artifacts === undefined) throw outOfReach(workflowId, end);
-    const { ledger, previous } = await readSegment(artifacts, ref).catch((error: unknown) => {
-      throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING'
-        ? outOfReach(workflowId, end, error)
-        : error;
-    });
-    stretches.unshift(ledger.entries);
-    [ref, reached] = [previous, ledger.from];
+  try {
+    if (segment !== undefined && artifacts !== undefined)
+      for await (const { ledger } of segmentsFrom(artifacts, segment)) {
+        stretches.unshift(ledger.entries);
+        if (ledger.from <= from) return stretches.flat().filter(({ seq }) => seq >= from);
+      }
+  } catch (error) {
+    throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING'
+      ? outOfReach(workflowId, end, error)
+      : error;
   }
-  return stretches.flat().filter(({ seq }) => seq >= from);
-}
-
-interface StoredRun {
-  readonly entries: readonly LedgerEntry[];
-  readonly messages: readonly Message[];
+  const message = `The stored segments of ${workflowId} do not reach back to entry ${from}.`;
+  throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
 }
 
 /**
  * Reads the whole ledger, from the newest stored segment back to the first. Temporal is not asked.
  * @throws CountersignError `USAGE`, `ARTIFACT_…`
  */
-export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string): Promise<StoredRun> {
+export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string) {
   const segments: Segment[] = [];
-  let ref: ArtifactRef | undefined = { sha256: newest, bytes: 0, contentType: '' };
-  while (ref !== undefined) {
-    const segment: Segment = await readSegment(artifacts, ref);
-    if (segment.workflowId !== workflowId)
-      throw new CountersignError('USAGE', `The segment is of another run: ${segment.workflowId}.`, {
-        runId: workflowId,
-      });
+  for await (const segment of segmentsFrom(artifacts, { sha256: newest, bytes: 0, contentType: '' })) {
+    if (segment.workflowId !== workflowId) {
+      const message = `The segment is of another run: ${segment.workflowId}.`;
+      throw new CountersignError('USAGE', message, { runId: workflowId });
+    }
     segments.unshift(segment);
-    ref = segment.previous;
   }
   return {
     entries: segments.flatMap(({ ledger }) => ledger.entries),
@@ -190,9 +188,14 @@ export async function readSegments(artifacts: ArtifactReader, newest: string, wo
   };
 }
 
-async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {
-  const text = new TextDecoder().decode(await artifacts.get(ref));
-  return parseAs(Segment, jsonOf(text), 'ARTIFACT_CORRUPT', 'stored segment');
+/** Yields stored segments, the newest first. */
+async function* segmentsFrom(artifacts: ArtifactReader, newest: ArtifactRef): AsyncGenerator<Segment> {
+  for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
+    const text = new TextDecoder().decode(await artifacts.get(ref));
+    const segment: Segment = parseAs(Segment, jsonOf(text), 'ARTIFACT_CORRUPT', 'stored segment');
+    yield segment;
+    ref = segment.previous;
+  }
 }
 
 /** @param from number of the first entry that can be read without the store */
@@ -210,17 +213,20 @@ export function assertIntact(entries: readonly LedgerEntry[], runId: string): Ex
   throw new CountersignError('LEDGER_BROKEN', message, { runId, seq: check.seq });
 }
 
+/** Says whose ledger it is, as each line of an export does. */
+export async function ledgerPlace({ workflow, options: { namespace } }: Client, workflowId: string) {
+  const { raw } = await workflow.getHandle(workflowId).describe();
+  return { namespace, workflowId, ...defined({ firstRunId: raw.workflowExecutionInfo?.firstRunId || undefined }) };
+}
+
 /**
  * Writes a ledger as lines of an export, page by page, so that no reader holds the whole of a long one.
  * @throws CountersignError `RUN_NOT_FOUND`, `ENGINE_UNAVAILABLE`, `ARTIFACT_…`
  */
 export async function* ledgerLines(engine: Engine, source: LedgerSource): AsyncGenerator<LedgerLine> {
   const { workflowId } = source;
-  const { client, namespace } = engine;
-  const { raw } = await engine.read(workflowId, () => client.workflow.getHandle(workflowId).describe());
-  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
-  const known = typeof firstRunId === 'string' && firstRunId !== '' ? firstRunId : undefined;
-  const place = { namespace, workflowId, ...defined({ firstRunId: known }) };
+  const { client } = engine;
+  const place = await engine.read(workflowId, () => ledgerPlace(client, workflowId));
   const pages = async (from: number) => await engine.query(workflowId, () => ledgerPage(client, source, from));
   for await (const entry of entriesFrom(source, 0, pages)) yield { ...place, entry };
 }

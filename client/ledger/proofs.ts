@@ -1,11 +1,8 @@
 /**
- * Checks that the start of a run and its decisions were signed by people who may make them. Each entry is
- * matched with its message in Temporal's history, whose signature is verified with the given keys.
+ * Checks that the start of a run and its decisions were signed by people who may make them. Each entry is matched with
+ * its message in history, whose signature is verified (`domain/signing/message.ts` says what that proves).
  *
- * Owns: whether an entry says what was signed, and when. Does not own: what a signature proves
- * (`domain/signing/message.ts`).
- * 1. A caller that checks proofs expects a signed run, so a missing signature is a fault. Otherwise leaving signatures
- *    out would hide everything.
+ * 1. A missing signature is a fault: otherwise leaving signatures out would hide everything.
  * 2. A signature that cannot be verified here counts as unchecked, never as good.
  */
 import { SIGNING } from '../../contracts/crypto.ts';
@@ -56,8 +53,7 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
-    // The messages of forgotten executions are gone. Continue-as-new hands the spec on without its input, which its
-    // signature covers.
+    // The messages of forgotten executions are gone, and so is the input that the signature of the spec covers.
     const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
     const doubt = isForgotten
       ? forgottenDoubt(fact, place)
@@ -72,8 +68,7 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
 }
 
 /**
- * Checks a copy alone, which has no messages: the entries must name keys that may sign such decisions. No signature is
- * verified.
+ * Checks a copy alone: its entries must name keys that may sign such decisions. No signature is verified.
  * @param whole the entries among which the start stands, if `entries` are only a part
  */
 export function checkNamedKeys(

@@ -37,8 +37,8 @@ export interface Inbox {
 const MOST_LOOKED_AT = 10_000;
 
 /**
- * Temporal lists the newest first, and cannot be asked for another order everywhere: so all are read, and sorted here.
- * @throws CountersignError `CONFIG_INVALID` if none can be read; `USAGE` for a number that lists would be cut wrongly by
+ * Temporal lists in no order but the newest first, so all are read, and sorted here.
+ * @throws CountersignError `CONFIG_INVALID` if none can be read, `USAGE`
  */
 export async function listWaiting(engine: Engine, { most = 100, ...filter }: InboxFilter): Promise<Inbox> {
   if (!(most >= 0))
@@ -98,9 +98,7 @@ export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-// Sends several decisions on calls of one run; each gets an answer of its own (INV-G3).
-//
-// 1. A few decisions are in flight at once (`Lanes`). The deadline of one begins when it is sent.
+// Sends several decisions on calls of one run, a few at once; each gets an answer of its own (INV-G3).
 
 /** Answers stand in the order of the decisions. */
 export type BatchAnswer = { readonly callId: string; readonly decisionId: string } & (

@@ -60,10 +60,7 @@ function progressOf(activity: string, details: unknown): readonly CallProgress[]
   return told === undefined ? [] : [told];
 }
 
-/**
- * Reports until `waiting` ends, however it ends, or until nothing is in flight any more. A failed reading ends no
- * watch.
- */
+/** Reports until `waiting` ends, or nothing is in flight any more. A failed reading ends no watch. */
 export async function tellWhile(
   waiting: Promise<void>,
   look: () => Promise<Underway>,
@@ -90,15 +87,16 @@ export async function tellWhile(
   }
 }
 
-/** Leaves out what was reported before. */
-export function tellingOnce(
-  onProgress: (news: readonly CallProgress[]) => void,
-): (all: readonly CallProgress[]) => void {
-  const told = new Map<string, number>();
+/** Leaves out what was told of a call before. */
+export function tellingOnce<Told extends { readonly callId: string }>(
+  wordOf: (each: Told) => unknown,
+  tell: (news: readonly Told[]) => void,
+): (all: readonly Told[]) => void {
+  const told = new Map<string, unknown>();
   return (all) => {
-    const news = all.filter(({ callId, progress }) => told.get(callId) !== progress);
-    for (const { callId, progress } of news) told.set(callId, progress);
-    if (news.length > 0) onProgress(news);
+    const news = all.filter((each) => told.get(each.callId) !== wordOf(each));
+    for (const each of news) told.set(each.callId, wordOf(each));
+    if (news.length > 0) tell(news);
   };
 }
 

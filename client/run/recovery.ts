@@ -12,24 +12,14 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import { endingOf, type SendEnding, stretchedSends } from '../../domain/history/discarded-send.ts';
-import { type History, type HistoryEvent, readable } from '../engine/executions.ts';
+import { activityIn, type History, type HistoryEvent, readable } from '../engine/executions.ts';
 import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
 
-/** The newest execution of a workflow, and its history. */
-interface LivingHistory {
-  readonly workflowId: string;
-  /** Temporal run id. */
-  readonly runId: string;
-  readonly isOpen: boolean;
-  readonly history: History;
-}
-
 export interface Recovery {
   readonly runId: string;
-  /** The Temporal run that is reset. */
   readonly execution: string;
   /** Event id of the completed workflow task that is undone, together with everything after it. */
   readonly task: number;
@@ -49,29 +39,26 @@ export interface RecoverOptions {
   readonly dry?: boolean;
 }
 
-export async function livingHistory(client: Client, workflowId: string): Promise<LivingHistory> {
+/** Reads the newest execution of a workflow, and its history; `runId` is that of Temporal. */
+export async function livingHistory(client: Client, workflowId: string) {
   const { runId, status } = await client.workflow.getHandle(workflowId).describe();
   const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-  return { workflowId, runId, isOpen: status.name === 'RUNNING', history };
+  return { runId, isOpen: status.name === 'RUNNING', history };
 }
 
-/**
- * Resets the run, or only reports with `dry`.
- * @throws CountersignError `USAGE`, `RUN_CLOSED`
- */
+/** Resets the run, or only reports with `dry`. @throws CountersignError `USAGE`, `RUN_CLOSED` */
 export async function recover(client: Client, workflowId: string, options: RecoverOptions): Promise<Recovery> {
   const { task, execution, reason = 'countersign recover', dry = false } = options;
   const { runId, isOpen, history } = await livingHistory(client, workflowId);
-  if (runId !== execution)
-    throw new CountersignError('USAGE', `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`, {
-      runId: workflowId,
-    });
-  if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, { runId: workflowId });
+  const facts = { runId: workflowId };
+  if (runId !== execution) {
+    const message = `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`;
+    throw new CountersignError('USAGE', message, facts);
+  }
+  if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, facts);
   const event = history.events?.find(({ eventId }) => Number(eventId) === task);
   if (!event?.workflowTaskCompletedEventAttributes)
-    throw new CountersignError('USAGE', `Event ${task} of run ${workflowId} completes no workflow task.`, {
-      runId: workflowId,
-    });
+    throw new CountersignError('USAGE', `Event ${task} of run ${workflowId} completes no workflow task.`, facts);
   const found = { runId: workflowId, execution, task, discarded: await discardedPart(client, history, task) };
   if (dry) return found;
   const answer = await client.workflowService.resetWorkflowExecution({
@@ -85,9 +72,6 @@ export async function recover(client: Client, workflowId: string, options: Recov
   return { ...found, became: answer.runId };
 }
 
-// The discarded part is everything that a reset takes back: decisions that stop counting, messages that Temporal sends
-// again, and calls that were sent.
-
 export interface DiscardedCall {
   readonly callId: string;
   readonly server: string;
@@ -95,15 +79,11 @@ export interface DiscardedCall {
   /** Time at which a worker got the call. */
   readonly at: string;
   readonly ending: SendEnding;
-  /**
-   * True if the operator's policy, as the run recorded it, calls the tool repeatable. The run then sends the call again
-   * by itself.
-   */
+  /** True for a repeatable tool, by the policy of then: the run sends the call again by itself. */
   readonly repeatable: boolean;
 }
 
 export interface DiscardedAnswer {
-  /** Name of the update. */
   readonly update: string;
   readonly id: string;
   readonly callId?: string;
@@ -132,36 +112,30 @@ export async function discardedPart(client: Client, history: History, from: numb
   const admitted = new Map<string, UpdateRequest>();
   for (const event of events) {
     const isDiscarded = Number(event.eventId) >= from;
-    const scheduled = event.activityTaskScheduledEventAttributes;
-    if (STRETCHING.includes(scheduled?.activityType?.name ?? '')) stretches.add(String(event.eventId));
-    const completed = event.activityTaskCompletedEventAttributes;
-    // An unreadable payload is shown as such and not thrown, since the run is broken already.
-    const result = await readable(client, completed?.result?.payloads);
-    for (const callId of repeatableIn(result)) repeatable.add(callId);
+    const activity = activityIn(event);
+    if (activity !== undefined) {
+      const { kind, id, payloads } = activity;
+      // An unreadable payload is shown as such and not thrown, since the run is broken already.
+      const content = await readable(client, payloads);
+      if (kind === 'scheduled') {
+        if (STRETCHING.includes(activity.name)) stretches.add(id);
+        if (isDiscarded && activity.name === ACTIVITIES.callTool) calls.set(id, callOf(event, content));
+      } else {
+        if (kind === 'completed') for (const callId of repeatableIn(content)) repeatable.add(callId);
+        if (isDiscarded && stretches.has(id) && (kind === 'completed' || payloads))
+          for (const call of stretchedIn(event, content)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
+        const call = calls.get(id);
+        const ending = kind === 'completed' ? endingOf(content) : activity.wasStarted ? 'unknown' : 'unsent';
+        if (call !== undefined) calls.set(id, { ...call, ending });
+      }
+    }
     // After a reset Temporal records a message that it sends again as admitted; its acceptance does not repeat it.
     const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
     if (request) admitted.set(request.meta?.updateId ?? '', request);
-    if (!isDiscarded) continue;
-    const timedOut = event.activityTaskTimedOutEventAttributes;
-    const beat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
-    if ((completed || beat) && stretches.has(String((completed ?? timedOut)?.scheduledEventId))) {
-      const record = completed ? result : await readable(client, beat?.payloads);
-      for (const call of stretchedIn(event, record)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
-    }
-    if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
-      calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
-    }
-    const failed = event.activityTaskFailedEventAttributes;
-    const ended = completed ?? timedOut ?? failed ?? event.activityTaskCanceledEventAttributes;
-    const call = calls.get(String(ended?.scheduledEventId));
-    if (ended && call)
-      calls.set(String(ended.scheduledEventId), {
-        ...call,
-        ending: completed ? endingOf(result) : Number(ended.startedEventId ?? 0) === 0 ? 'unsent' : 'unknown',
-      });
     const acceptance = event.workflowExecutionUpdateAcceptedEventAttributes;
     const accepted = acceptance?.acceptedRequest ?? admitted.get(acceptance?.protocolInstanceId ?? '');
-    if (accepted) answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
+    if (isDiscarded && accepted)
+      answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
   }
   return {
     events: events.filter(({ eventId }) => Number(eventId) >= from).length,
@@ -208,10 +182,7 @@ function stretchedIn(event: HistoryEvent, record: unknown): readonly DiscardedCa
   return sends ?? [callOf(event, undefined)];
 }
 
-/**
- * Returns the ids of calls that are repeatable by their verdict, in the result of a model step, of the judge or of a
- * stretch.
- */
+/** Returns the calls that are repeatable by their verdict, in the result of a model step, judge or stretch. */
 function repeatableIn(result: unknown): readonly string[] {
   const turns = listAt(result, 'turns');
   if (turns.length > 0) return turns.flatMap((turn) => repeatableIn(fieldOf(turn, 'step')));

@@ -1,8 +1,8 @@
 /**
  * RunHandle reads and changes one run.
  *
- * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
- *    counts once; another message under the same id is refused (INV-G2, INV-D3).
+ * 1. Every message is an update whose id is made of the message's own id and content: sent twice, it counts once;
+ *    another message under the same id is refused (INV-G2, INV-D3).
  * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
@@ -88,10 +88,7 @@ export class RunHandle {
     return requests;
   }
 
-  /**
-   * Reads which steps the run tries again, and why: a server, a model or a store is away. Empty if the last attempts
-   * did not fail.
-   */
+  /** Reads which steps the run tries again, and why; empty if the last attempts did not fail. */
   async retries(): Promise<readonly Retry[]> {
     return await this.#engine.read(this.runId, () => readRetries(this.#engine.client, this.runId));
   }
@@ -119,18 +116,15 @@ export class RunHandle {
     return await this.#answer<PauseAck>('provideInput', parseAs(Provision, input, 'DECISION_INVALID', 'answer'));
   }
 
-  /**
-   * Decides several calls, a few at a time. A refused decision does not throw: each has its answer, in the order of the
-   * decisions.
-   */
+  /** Decides several calls, a few at a time. Each has its answer, in their order; a refused one does not throw. */
   async decideAll(inputs: readonly DecisionInput[]): Promise<readonly BatchAnswer[]> {
     return await decideAll(inputs, (input) => this.decide(input));
   }
 
   /**
-   * Answers a server that wants another authorization (a request whose `about.kind` is `authorization`).
-   * The answer is one of three: consent to the scopes named for this call, a fresh grant, or a refusal. A fresh grant
-   * comes from the person whose grant it replaces; it is sealed by `sealGrant`, or is a vault reference.
+   * Answers a server that wants another authorization (`about.kind` is `authorization`): consent to the scopes for this
+   * call, a refusal, or a fresh grant (sealed by `sealGrant`, or a vault reference) of the person whose grant it
+   * replaces.
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request wants another answer
    */
   async authorize(input: AuthorizationInput): Promise<PauseAck> {
@@ -156,9 +150,9 @@ export class RunHandle {
   }
 
   /**
-   * Resets the workflow to before a task of its history: the way out for a run that no worker can replay.
-   * The result says what is undone; with `dry` nothing else happens. `countersign recover` finds the task. After the
-   * reset, no call that may run only once is sent again by itself.
+   * Resets the workflow to before a task of its history, which `countersign recover` finds: for a run that no worker
+   * can replay. Returns what is undone; with `dry` nothing happens. No call that may run only once is sent again by
+   * itself.
    * @throws CountersignError `USAGE`, `RUN_CLOSED`, `RUN_NOT_FOUND`
    */
   async recover(options: RecoverOptions): Promise<Recovery> {
@@ -211,16 +205,14 @@ export class RunHandle {
     return await this.#update<Advance>(UPDATES.advance);
   }
 
-  /** Asks Temporal to cancel the run. */
   async cancel(): Promise<void> {
     await this.#engine.call(this.runId, () => this.#handle.cancel());
   }
 
   /**
-   * Waits until a worker has answered for a run that was just started: that it has the run, or that the spec is
-   * accepted.
+   * Waits until a worker has answered for a run that was just started.
    * @throws CountersignError with the code that ended the run (`MODEL_UNKNOWN`, `SERVER_UNKNOWN`, `SPEC_INVALID`, …),
-   *   or `ENGINE_UNAVAILABLE` if no worker has taken the run; the run then waits for one
+   *   or `ENGINE_UNAVAILABLE` if no worker has taken it; the run then waits for one
    * @returns the names in `allowedTools` that their servers do not have, as far as tools are listed by then
    */
   async begun({ deadlineMs = 5_000 }: { readonly deadlineMs?: number } = {}): Promise<readonly MissingTool[]> {
@@ -289,17 +281,13 @@ export class RunHandle {
     return await this.#engine.query(this.runId, () => readConversation(this.#engine.client, this.#source, page));
   }
 
-  /**
-   * Yields the ledger as lines of an export, entry by entry, as far as it is written by now. `verify-ledger --file`
-   * checks them.
-   */
+  /** Yields the ledger, as far as it is written, as lines of an export, which `verify-ledger --file` checks. */
   ledgerLines(): AsyncGenerator<LedgerLine> {
     return ledgerLines(this.#engine, this.#source);
   }
 
   /**
-   * Yields ledger entries as they are written; ends with the run. With `details` the entries that open requests say of
-   * what.
+   * Yields ledger entries as they are written, with `details` what open requests are about; ends with the run.
    * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on at the deadline, `ENGINE_UNAVAILABLE` if the run
    *   cannot be read, `ARTIFACT_MISSING` if wanted entries are stored and this client has no access to them
    */
@@ -308,8 +296,7 @@ export class RunHandle {
   }
 
   /**
-   * Says that the client of a call that dispatches on return is there to take the outcome.
-   * @param until epoch ms
+   * Says that the client of a call that dispatches on return is there. @param until epoch ms
    * @throws CountersignError `ENGINE_UNAVAILABLE`, `RUN_CLOSED` or `RUN_NOT_FOUND` once the run is over
    */
   async present(until: number): Promise<void> {

@@ -42,7 +42,6 @@ export function callAsRun(call: CallSpecInput): RunSpecInput {
   throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { path: 'arguments' });
 }
 
-/** A call under way, or over. */
 export class SingleCall {
   /** The run of this call: its requests, its ledger, its stop. */
   readonly run: RunHandle;

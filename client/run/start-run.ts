@@ -1,10 +1,10 @@
 /**
- * Starts a run once (INV-D3): the same id with the same spec is the same run. It also waits for a worker's
- * first answer.
+ * Starts a run once (INV-D3): the same id with the same spec is the same run. It also waits for a worker's first
+ * answer.
  *
  * 1. No run is started unless its spec is valid, and no clear secret leaves this process (INV-S1).
- * 2. A token stands at its server, as `authorization`: a plain OAuth access token. The map `authorizations` says the same
- *    by name; where both speak of one server, the field counts. No error contains any part of a token.
+ * 2. A token stands at its server, as `authorization`, or by name in the map `authorizations`; the field counts where
+ *    both do. No error contains any part of a token.
  * 3. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
@@ -81,8 +81,7 @@ export async function startRun(
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = [...tokens.keys()];
   const checked = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');
-  // Sealing binds a grant to the spec hash. The hash therefore covers which servers get a grant, but not the
-  // ciphertexts.
+  // The spec hash, to which a grant is bound, covers which servers get a grant, but not the ciphertexts.
   const hash = specHash({ ...checked, grants: [...checked.grants, ...servers.map((server) => ({ server }))] });
   const grants = await Promise.all(
     [...tokens].map(
@@ -126,7 +125,6 @@ type StartSpec = Omit<RunSpecInput, 'servers'> & { readonly servers?: readonly S
 
 interface GivenToken {
   readonly token: string;
-  /** Its place, for errors. */
   readonly path: string;
 }
 
@@ -160,10 +158,7 @@ export function takeTokens(given: StartSpec, authorizations: Readonly<Record<str
   return { spec: { ...others, servers: left }, tokens };
 }
 
-/**
- * Applies the same limit as the worker that prepares the run.
- * @throws CountersignError `SPEC_INVALID`
- */
+/** Applies the same limit as the worker that prepares the run. @throws CountersignError `SPEC_INVALID` */
 function assertSpecFits(spec: RunSpecInput): void {
   const bytes = byteLength(JSON.stringify(spec));
   if (bytes <= MOST_SPEC_BYTES) return;
@@ -258,12 +253,9 @@ function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSear
   ]);
 }
 
-// A worker's first answer says that the spec is accepted, or why it is not.
-
 /** `temporal.api.enums.v1.EventType`. */
 const WORKFLOW_EXECUTION_FAILED = 3;
 const WORKFLOW_TASK_COMPLETED = 7;
-/** Activities that ask the model. */
 const ASKS_MODEL: readonly string[] = ['modelStep', 'stretch'];
 const CLOSED: ReadonlySet<number> = new Set([2, 4, 21, 27, 28]);
 
@@ -276,9 +268,7 @@ export interface MissingTool {
 }
 
 interface FirstWord {
-  /**
-   * `taken`: a worker has the run and has not yet said whether the spec is accepted. `silent`: no worker has the run.
-   */
+  /** `taken`: a worker has the run, and has not said whether the spec is accepted. `silent`: no worker has it. */
   readonly word: 'listed' | 'prepared' | 'failed' | 'taken' | 'silent';
   readonly missing: readonly MissingTool[];
 }

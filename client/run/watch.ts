@@ -2,13 +2,10 @@
  * Follows a run: it yields ledger entries in order, each once, across continue-as-new.
  *
  * 1. Temporal's history long poll only wakes the watch; the entries come from the ledger, from the cursor on.
- * 2. Entries that the followed execution no longer holds come from stored segments. Otherwise the watch fails: no entry
- *    is left out.
- * 3. The first answer must come within the deadline of one call, or of the watch if that is shorter. A watch that
- *    cannot begin therefore says so.
+ * 2. Entries that the execution no longer holds come from stored segments, or the watch fails: none is left out.
+ * 3. The first answer must come within the deadline of one call, or of the watch if that is shorter.
  * 4. A run that no worker can take on from the first answer on is said to be stuck after that deadline.
- * 5. After that, no pause of workers or of Temporal ends a watch. Only its own deadline, its signal, or a permanent
- *    error does.
+ * 5. After that, only its own deadline, its signal, or a permanent error ends a watch.
  * 6. A reset takes entries back that were told: the watch fails then, so that whoever follows begins anew.
  */
 import { setMaxListeners } from 'node:events';
@@ -49,10 +46,9 @@ export async function* watchRun(
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
   let next = cursor;
-  /** The last message of each server about a call, by call id. */
-  const told = new Map<string, string | undefined>();
-  const progressOf = onProgress === undefined ? undefined : tellingOnce(onProgress);
-  const retriesOf = onRetry === undefined ? undefined : tellingRetriesOnce(onRetry);
+  const tasksOf = onTasks && tellingOnce<RunningTask>(({ message }) => message, onTasks);
+  const progressOf = onProgress && tellingOnce<CallProgress>(({ progress }) => progress, onProgress);
+  const retriesOf = onRetry && tellingRetriesOnce(onRetry);
   try {
     const handle = client.workflow.getHandle(workflowId);
     let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;
@@ -72,12 +68,10 @@ export async function* watchRun(
           if (patience.signal?.aborted === true) return;
         }
         if (ended) break;
-        if (onTasks !== undefined) {
+        if (tasksOf !== undefined) {
           const execution = client.workflow.getHandle(workflowId, runId);
           const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
-          const news = tasks.filter((task) => told.get(task.callId) !== task.message);
-          for (const { callId, message } of news) told.set(callId, message);
-          if (news.length > 0) onTasks(news);
+          tasksOf(tasks);
         }
         const waiting = follower.wait();
         if (progressOf !== undefined || retriesOf !== undefined) {
@@ -112,7 +106,6 @@ function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): 
   };
 }
 
-/** Reads pages of the ledger of one execution, and what the requests in them are about. */
 function pagesOf(client: Client, source: LedgerSource, read: Read) {
   const { workflowId, runId } = source;
   const opened = new OpenedRequests(
@@ -171,8 +164,7 @@ class Follower {
   }
 }
 
-// PatientReader repeats the readings of one watch for as long as the watch may last. It owns the pauses and the final
-// error, not what is read.
+// PatientReader repeats the readings of one watch for as long as the watch may last.
 
 export interface Patience {
   readonly signal?: AbortSignal;
@@ -200,7 +192,6 @@ export class PatientReader {
   #hasBegun = false;
   /** True once a worker has answered; Temporal itself may have begun the watch. */
   #isTakenOn = false;
-  /** The failure of the last attempt, if it failed. */
   #trouble: CountersignError | undefined;
 
   constructor(engine: Engine, workflowId: string, patience: Patience) {
@@ -217,20 +208,12 @@ export class PatientReader {
     this.#hasBegun = true;
   }
 
-  /**
-   * Reads from Temporal itself, without asking a worker, until it answers.
-   * @param mostMs deadline of one attempt
-   * @throws as `read`
-   */
+  /** Reads from Temporal itself, without asking a worker. @param mostMs deadline of one attempt @throws as `read` */
   async poll<T>(act: () => Promise<T>, mostMs: number): Promise<T> {
     return await this.#repeated(mostMs, async (ms) => await this.#engine.read(this.#workflowId, act, ms));
   }
 
-  /**
-   * Reads from a worker.
-   * @param mostMs deadline of one attempt
-   * @throws CountersignError, or `TimeIsUp`
-   */
+  /** Reads from a worker. @param mostMs deadline of one attempt @throws CountersignError, or `TimeIsUp` */
   async read<T>(act: () => Promise<T>, mostMs = this.#engine.deadlineMs): Promise<T> {
     const answer = await this.#repeated(mostMs, async (ms) => await this.#engine.query(this.#workflowId, act, ms));
     this.#isTakenOn = true;
@@ -255,9 +238,7 @@ export class PatientReader {
   }
 
   /**
-   * Remembers a trouble that passes.
-   * @param isShort true if the attempt had less time than a call normally has
-   * @throws any other error
+   * Remembers a trouble that passes, and throws any other error. @param isShort true for an attempt that was cut short
    */
   #bear(error: unknown, isShort: boolean): void {
     const { signal, onPause } = this.#patience;
@@ -265,11 +246,9 @@ export class PatientReader {
     // A run that was stuck when the watch began stays so, as far as can be told: its history says more.
     const isStuckForGood = passes && error.code === 'RUN_STUCK' && !this.#isTakenOn && Date.now() >= this.#begunBy;
     if (signal?.aborted === true || !passes || isStuckForGood) throw error;
-    // A server that shuts down cancels calls. A second cancellation in a row means that this side closed the
-    // connection.
+    // A server that shuts down cancels calls; at a second time in a row this side has closed the connection.
     if (isGrpcCancelledError(error) && isGrpcCancelledError(this.#trouble)) throw error;
-    // The watch's deadline cut this attempt short, and workers have answered until then: this says nothing against
-    // them.
+    // The watch's deadline cut this attempt short: this says nothing against workers, who have answered until then.
     if (isShort && this.#hasBegun && this.#left <= 0) return;
     if (this.#trouble === undefined) onPause?.(error);
     this.#trouble = error;
@@ -287,26 +266,20 @@ export class PatientReader {
   }
 }
 
-// endOfRun waits for a result. One call waits for as long as the run lasts, so an error of it says nothing of when Temporal
-// was last there.
+// endOfRun waits for a result in calls that last as long as the run.
 
 /** A caller may give every call the deadline of its wait, as commands do. */
 const LONGEST_CALL_MS = 10_000;
-/** Pause before a wait that has failed begins again. */
 const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-interface EndOptions extends Patience {
-  readonly deadlineMs: number;
-}
-
-/**
- * Waits for the end of a run.
- * @returns what the workflow returns
- * @throws CountersignError, or `TimeIsUp`
- */
-export async function endOfRun(engine: Engine, workflowId: string, patience: EndOptions): Promise<unknown> {
+/** @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
+export async function endOfRun(
+  engine: Engine,
+  workflowId: string,
+  patience: Patience & { deadlineMs: number },
+): Promise<unknown> {
   const { deadlineMs, signal } = patience;
   const { connection, workflow } = engine.client;
   const handle = workflow.getHandle(workflowId);

@@ -11,7 +11,8 @@ import { readAuthorization } from '../../contracts/access-token.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { SPEC_HASH_MEMO } from '../../contracts/names.ts';
-import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { type Grant, type GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 
@@ -24,11 +25,8 @@ export interface SealingRequest {
   readonly binding: Pick<GrantBinding, 'namespace' | 'workflowId' | 'specHash'>;
   /** Public P-256 key of the server's zone, with its `kid`. */
   readonly key: JWK;
-  /**
-   * Lifetime of the sealed grant: at least as long as the run may wait. The token's own lifetime is up to its issuer.
-   */
+  /** Lifetime of the sealed grant: at least as long as the run may wait. */
   readonly expiresInSeconds: number;
-  /** The current time in milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -44,13 +42,8 @@ export async function sealAuthorization(request: SealingRequest): Promise<Sealed
   }
   const { kid, key } = await sealingKey(request.key);
   const now = (request.now ?? Date.now)();
-  const binding: GrantBinding = {
-    namespace: request.binding.namespace,
-    workflowId: request.binding.workflowId,
-    serverUrl: canonicalServerUrl(request.serverUrl),
-    specHash: request.binding.specHash,
-    exp: Math.floor(now / 1_000) + expiresInSeconds,
-  };
+  const serverUrl = canonicalServerUrl(request.serverUrl);
+  const binding: GrantBinding = { ...request.binding, serverUrl, exp: Math.floor(now / 1_000) + expiresInSeconds };
   // Loaded when something is sealed: most clients never seal.
   const { FlattenedEncrypt } = await import('jose');
   const text = new TextEncoder();
@@ -58,17 +51,7 @@ export async function sealAuthorization(request: SealingRequest): Promise<Sealed
     .setProtectedHeader({ alg: SEALING.alg, enc: SEALING.enc, kid })
     .setAdditionalAuthenticatedData(text.encode(canonicalJson(binding)))
     .encrypt(key);
-  const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
-  if (
-    header === undefined ||
-    encrypted_key === undefined ||
-    iv === undefined ||
-    tag === undefined ||
-    aad === undefined
-  ) {
-    throw new CountersignError('INTERNAL', 'The sealed grant came out incomplete; report this as a bug.');
-  }
-  return { protected: header, encrypted_key, iv, ciphertext, tag, aad };
+  return parseAs(SealedGrant, jwe, 'INTERNAL', 'sealed grant');
 }
 
 type ImportedKey = Awaited<ReturnType<typeof importJWK>>;
@@ -94,16 +77,11 @@ async function sealingKey(jwk: JWK): Promise<{ kid: string; key: ImportedKey }> 
   }
 }
 
-// A fresh grant replaces one that the server no longer accepts, while the run is under way.
-
 export interface FreshGrant {
   readonly server: string;
   /** A plain OAuth access token. */
   readonly authorization: string;
-  /**
-   * The server's URL and the key that seals the grant; both come from the caller's own configuration, never from the
-   * run.
-   */
+  /** From the caller's own configuration, never from the run. */
   readonly target: { readonly url: string; readonly key: JWK };
   /** Default: 30 days. */
   readonly expiresInSeconds?: number;
@@ -122,12 +100,6 @@ export async function sealFresh(
     throw new CountersignError('GRANT_INVALID', message);
   }
   const binding = { namespace, workflowId, specHash };
-  const jwe = await sealAuthorization({
-    authorization,
-    serverUrl: target.url,
-    binding,
-    key: target.key,
-    expiresInSeconds,
-  });
-  return { server, jwe };
+  const { url: serverUrl, key } = target;
+  return { server, jwe: await sealAuthorization({ authorization, serverUrl, binding, key, expiresInSeconds }) };
 }

@@ -30,10 +30,7 @@ export interface ToSign {
   readonly jti?: string;
 }
 
-/**
- * Lifetime of a signature: long enough for a slow worker, short enough that an intercepted message soon becomes
- * useless.
- */
+/** Long enough for a slow worker; an intercepted message soon becomes useless. */
 const LIFE_SECONDS = 300;
 
 /**
@@ -72,8 +69,6 @@ function encoded(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-// A signer holds the key of a service, or one person's own.
-
 export interface Signer {
   /** Key id, as the trusted keys of the workers have it. */
   readonly kid: string;
@@ -98,11 +93,9 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
 }
 
 /**
- * Reads a private JWK with its `kid`, as `countersign keys new` writes it. The key of a person claims that person's
- * groups.
- *
+ * Reads a private JWK with its `kid`, as `countersign keys new` writes it.
  * @param shown names the file in errors
- * @param groups are claimed in place of the key's own groups
+ * @param groups are claimed in place of those of a person's key
  * @throws CountersignError `USAGE`
  */
 export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
@@ -156,10 +149,7 @@ const PAUSES_MS = [50, 100, 200, 400, 800, 1_600];
 
 export type Said = Omit<ToSign, 'namespace' | 'tenant' | 'workflowId'>;
 
-/**
- * @param about its `runId` is the Temporal run that the message names; without it the message is signed for the living
- *   run
- */
+/** @param about its `runId` is the Temporal run that is meant; without it, the living one */
 export async function sendSigned<T, M extends object>(
   run: SignedRun,
   signer: Signer,

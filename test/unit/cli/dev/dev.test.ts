@@ -119,17 +119,13 @@ test('sample files are put into a new folder only: what somebody made of them st
 test('what was started is stopped in the opposite order, also where one part does not stop well', async () => {
   const stack = new Stack();
   const stopped: string[] = [];
-  const never = new Promise<void>(() => undefined);
   for (const name of ['one', 'two', 'three']) {
-    await stack.start(
-      name,
-      async () => name,
-      async () => never,
-      async () => {
-        stopped.push(name);
-        if (name === 'two') throw new Error('it hangs');
-      },
-    );
+    const stop = async (): Promise<void> => {
+      stopped.push(name);
+      if (name === 'two') throw new Error('it hangs');
+      await Promise.resolve();
+    };
+    await stack.start(name, async () => await Promise.resolve({ stop }));
   }
   expect(await stack.stop()).toEqual(['two: it hangs']);
   expect(stopped).toEqual(['three', 'two', 'one']);

@@ -1,7 +1,6 @@
 /** An answer whose receipt got lost is sent again under its id, and told what was taken of it (INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { answeredBefore, sentUnder } from '../../../../cli/session/consent.ts';
-import type { RunHandle } from '../../../../client/index.ts';
+import { answersTo, sentUnder } from '../../../../cli/session/consent.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
@@ -14,17 +13,15 @@ const FACTS: readonly LedgerFact[] = [
   { kind: 'input.provided', ...said, callId: 't1.c0', decisionId: 'three', answer: 'provide' },
   { kind: 'authorization.given', ...said, callId: 't1.c0', decisionId: 'four', answer: 'grant' },
 ];
-// Sound: nothing else is asked of a run here.
-const run = { ledger: async () => ledgerOf(FACTS) } as unknown as RunHandle;
 
 test.each([
   ['authorization.given', ['one', 'four']],
   ['outcome.resolved', ['two']],
   ['input.provided', ['three']],
-] as const)('answers of one kind to one call: %s', async (kind, ids) => {
-  const before = await answeredBefore(run, 't1.c0', kind);
-  expect(before.map(({ ack }) => ack.decisionId)).toEqual(ids);
-  expect(before[0]?.ack).toMatchObject({ callId: 't1.c0', decidedBy: 'ann', decidedAt: expect.any(String) });
+] as const)('answers of one kind to one call: %s', (kind, ids) => {
+  const before = answersTo('t1.c0', ledgerOf(FACTS), kind);
+  expect(before.map(({ fact }) => fact.decisionId)).toEqual(ids);
+  expect(before[0]).toMatchObject({ at: expect.any(String), fact: { callId: 't1.c0', approver: { id: 'ann' } } });
 });
 
 describe('where nobody knows whether it counts', () => {
