@@ -16,7 +16,6 @@
  *
  * One file, because a result is read, scrubbed, measured and kept in one order, which no part can change alone.
  */
-import { Validator } from '@cfworker/json-schema';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
@@ -32,7 +31,7 @@ import {
   nestsTooDeeply,
   LARGE_NUMBER,
 } from '../kit/json.ts';
-import { dialectOf } from '../kit/json-schema.ts';
+import { ServerSchema } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
@@ -226,13 +225,8 @@ const CHECK_MS = 200;
 export function outputViolation(outputSchema: JsonObject, structured: unknown): string | undefined {
   if (structured === undefined) return 'the tool promised a structured result and gave none';
   try {
-    const { valid, errors } = within(CHECK_MS, () =>
-      new Validator(outputSchema, dialectOf(outputSchema) ?? '2020-12').validate(structured),
-    );
-    if (valid) return undefined;
-    // The last error is the innermost.
-    const { instanceLocation, error } = errors.at(-1) ?? { instanceLocation: '#', error: 'no reason given' };
-    return `the result does not match the tool's output schema at ${instanceLocation}: ${error}`;
+    const problem = within(CHECK_MS, () => new ServerSchema(outputSchema).problems(structured)).at(-1);
+    return problem === undefined ? undefined : `the result does not match the tool's output schema at ${problem}`;
   } catch {
     return "the tool's output schema could not be applied";
   }

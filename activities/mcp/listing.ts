@@ -15,6 +15,7 @@ import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.t
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import { quoted, secretIds } from './classify-result.ts';
@@ -379,55 +380,18 @@ const KEY = 'x-mcp-header';
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-const PRIMITIVES: readonly JsonValue[] = ['string', 'integer', 'boolean'];
-
-/** Keywords whose value is data, not a schema. */
-const DATA = new Set(['default', 'const', 'enum', 'examples']);
-
-/** Keywords whose value maps names to schemas. */
-const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
+const PRIMITIVES: readonly (JsonValue | undefined)[] = ['string', 'integer', 'boolean'];
 
 export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   const seen = new Set<string>();
-
-  const declaredFault = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
+  for (const [{ [KEY]: declared, type }, place] of schemasIn(inputSchema)) {
+    if (declared === undefined) continue;
+    if (place !== 'property') return `${KEY} stands where no chain of properties leads`;
     if (typeof declared !== 'string' || !TOKEN.test(declared)) return `${KEY} is no HTTP token`;
-    if (type === undefined || !PRIMITIVES.includes(type))
-      return `${KEY} "${declared}" is not on a string, integer or boolean`;
+    if (!PRIMITIVES.includes(type)) return `${KEY} "${declared}" is not on a string, integer or boolean`;
     const name = declared.toLowerCase();
     if (seen.has(name)) return `${KEY} "${declared}" is declared twice`;
     seen.add(name);
-    return undefined;
-  };
-
-  /** `reachable` means reached by a chain of `properties` alone, below the root. */
-  const visit = (node: JsonValue | undefined, reachable: boolean): string | undefined => {
-    if (Array.isArray(node)) return first(node, (item: JsonValue) => visit(item, false));
-    if (!isObject(node)) return undefined;
-    const declared = node[KEY];
-    if (declared !== undefined) {
-      const fault = reachable
-        ? declaredFault(declared, node['type'])
-        : `${KEY} stands where no chain of properties leads`;
-      if (fault !== undefined) return fault;
-    }
-    const chained = node === inputSchema || reachable;
-    return first(Object.entries(node), ([keyword, below]) => {
-      if (DATA.has(keyword)) return undefined;
-      if (!NAMED.has(keyword)) return visit(below, false);
-      return isObject(below)
-        ? first(Object.values(below), (named) => visit(named, chained && keyword === 'properties'))
-        : undefined;
-    });
-  };
-
-  return visit(inputSchema, false);
-}
-
-function first<Item>(items: readonly Item[], problemOf: (item: Item) => string | undefined): string | undefined {
-  for (const item of items) {
-    const fault = problemOf(item);
-    if (fault !== undefined) return fault;
   }
   return undefined;
 }
