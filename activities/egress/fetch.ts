@@ -13,7 +13,6 @@
  */
 import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { setImmediate as immediate } from 'node:timers/promises';
 import { Agent, buildConnector, type Dispatcher, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
@@ -29,19 +28,6 @@ export interface BodyWatch {
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
-  /**
-   * Gives who sees a body that has exceeded its bound before it fails; not called for an event stream. The rest is read
-   * on for it alone, up to four times the bound.
-   */
-  readonly skim?: () => Skim;
-}
-
-/** Sees the chunks of a body, from its first on. They are kept nowhere else. */
-export interface Skim {
-  /** Returns false if it wants no more. */
-  read(chunk: Uint8Array): boolean;
-  /** Called if the body came to its end. */
-  ended(): void;
 }
 
 /** Bounds of one answer. */
@@ -198,8 +184,6 @@ function unlisted(origin: string): string {
 // 5. The lines of an event stream are counted as they come. A line end also ends a string, since JSON has no line end
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
-// 6. A body that is read on for a skim is held no further: what came before its bound goes chunk by chunk, too, with
-//    other work in between.
 
 /** Thrown into the body's reader; the capped response also tells its owner. */
 export class ResponseTooLarge extends Error {
@@ -214,16 +198,10 @@ const CR = 0x0d;
 
 /** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
-/** Limit of a body that is read for a skim, as a number of bounds. */
-const MOST_SKIMMED = 4;
-/** Small chunks that are skimmed before other work has its turn. */
-const CHUNKS_AT_ONCE = 64;
-/** Bytes from which on a chunk is skimmed by itself. */
-const LARGE_CHUNK = 1_024;
 
 export function capResponse(
   response: Response,
-  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes, skim }: ByteCap,
+  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
 ): Response {
   const { body } = response;
   if (body === null) return response;
@@ -244,32 +222,20 @@ export function capResponse(
   };
   // Sound: a body of `fetch` gives bytes.
   const reader = (body as ReadableStream<Uint8Array>).getReader();
-  const seen: Uint8Array[] = [];
-  let isOver = false;
   // A source of its own: a transform beside a pipe takes twice the processor time, for each answer.
   const capped = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const { done, value } = await reader.read();
-        if (done) {
-          // From here on only the reader of the body holds it.
-          seen.length = 0;
-          return controller.close();
-        }
+        if (done) return controller.close();
         const most = over(value);
-        if (skim !== undefined && !isStream) seen.push(value);
         if (most === undefined) return controller.enqueue(value);
         onTooLarge?.();
-        if (skim !== undefined && !isStream)
-          await skimBody(skim(), { seen, reader, mostBytes: MOST_SKIMMED * maxBytes, onBytes, isOver: () => isOver });
         const error = new ResponseTooLarge(most);
         controller.error(error);
         await reader.cancel(error);
       },
-      cancel: async (reason) => {
-        isOver = true;
-        await reader.cancel(reason);
-      },
+      cancel: async (reason) => await reader.cancel(reason),
     },
     { highWaterMark: 0 },
   );
@@ -285,39 +251,6 @@ function headOf({ status, statusText, headers }: Response): ResponseInit {
     statusText: /^[\t\x20-\x7e]*$/.test(statusText) ? statusText : '',
     headers,
   };
-}
-
-interface LargeBody {
-  /** Chunks that came before the bound was exceeded. */
-  readonly seen: Uint8Array[];
-  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly mostBytes: number;
-  readonly onBytes: BodyWatch['onBytes'] | undefined;
-  /** True once nobody reads the body any more. */
-  readonly isOver: () => boolean;
-}
-
-async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes, isOver }: LargeBody): Promise<void> {
-  let left = mostBytes;
-  const take = (chunk: Uint8Array): boolean => {
-    left -= chunk.length;
-    return left >= 0 && skim.read(chunk);
-  };
-  for (let at = 0; at < seen.length; at += 1) {
-    const chunk = seen[at];
-    // A chunk may be one byte, and so may each of half a million.
-    if (at % CHUNKS_AT_ONCE === 0 || (chunk?.length ?? 0) > LARGE_CHUNK) await immediate();
-    if (isOver() || chunk === undefined || !take(chunk)) return;
-  }
-  seen.length = 0;
-  for (;;) {
-    await immediate();
-    const { done, value } = await reader.read();
-    if (isOver()) return;
-    if (done) return skim.ended();
-    onBytes?.(value.length);
-    if (!take(value)) return;
-  }
 }
 
 /** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */

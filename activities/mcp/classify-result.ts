@@ -35,7 +35,6 @@ import { ServerSchema } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
-import type { LargeAnswer } from './large-answer.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
 import type { RawAnswer } from './session.ts';
 
@@ -128,17 +127,6 @@ export async function executed(
   if (!asked && isError && others.length === 0 && only?.type === 'text' && isV1UnknownTool(only.text, names.tool))
     return vanished(names);
   return { kind: 'executed', isError, result };
-}
-
-/**
- * The tool has run, and its result is too large to be kept.
- * @param says what the result was seen to tell
- */
-export function oversized(says: LargeAnswer): CallEnding {
-  const note = 'the result is larger than this service reads, and is lost';
-  const isError = says === 'failure';
-  const text = `[The tool has run${isError ? ', and says that it failed' : ''}; ${note}.]`;
-  return { kind: 'executed', isError, result: { content: [{ type: 'text', text }], warnings: [note] } };
 }
 
 /** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */

@@ -43,7 +43,7 @@ import {
   unfinished,
   withFault,
 } from './classify-failure.ts';
-import { isRead, meaningOf, namesOf, oversized, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
+import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
 import { createKeptSessions, type KeptSessions, sharesSession } from './kept-sessions.ts';
 import { listTools } from './listing.ts';
@@ -64,7 +64,6 @@ import {
   ASKING,
   ConnectFailure,
   createPriors,
-  type Exchange,
   IDEMPOTENCY_HEADER,
   NEVER_MS,
   openSession,
@@ -96,13 +95,6 @@ export interface McpToolServerOptions {
   readonly keptMs?: number;
   /** Without it, servers of 2025-11-25 and before get plain calls: no task, and no question is answered. */
   readonly legacy?: LegacyCalls;
-}
-
-/** Returns the ending of a call whose result was too large to be kept; undefined if there is none, as far as is known. */
-function endingOfLarge({ says, status }: Exchange, { reads }: Names): CallEnding | undefined {
-  if (says === undefined || status !== 200) return undefined;
-  // A resource has no failure of its own.
-  return oversized(reads === true ? 'success' : says);
 }
 
 /** One call, over all sessions that it takes. */
@@ -152,10 +144,7 @@ export function createMcpToolServer({
         const { ended } = last;
         states = last.states;
         const scrub = scrubberWith(states);
-        if (ended.kind === 'failed') {
-          const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
-          return withFault(ending, faultOf(ended, 'call'));
-        }
+        if (ended.kind === 'failed') return withFault(endingOfFailure(ended, names), faultOf(ended, 'call'));
         if (ended.kind !== 'answered') return ended;
         const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
         return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));

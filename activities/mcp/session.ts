@@ -33,7 +33,6 @@ import type { CountersignError } from '../../contracts/errors.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
-import { type LargeAnswer, skimAnswer } from './large-answer.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
@@ -557,8 +556,6 @@ export interface Exchange {
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
-  /** What a body that was too large says, where it was skimmed and that is known. */
-  readonly says?: LargeAnswer;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
   /** The server refused the latest proof for want of its nonce. */
@@ -598,8 +595,6 @@ export interface WireOptions {
   readonly now?: () => number;
   /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
   readonly hasAsked?: () => boolean;
-  /** Skims every answer that is too large. Default: that of the call. */
-  readonly skims?: true;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
@@ -650,11 +645,9 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       const target = movedTo(String(url));
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const told = (says: LargeAnswer | undefined): void => record(isCall, defined({ says }));
         const response = await (options.fetch ?? outlet.fetch)(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
-          ...(isCall || options.skims === true ? { skim: () => skimAnswer(request?.body, told) } : {}),
         });
         record(isCall, {
           status: response.status,
