@@ -231,9 +231,6 @@ const CUT = ' […]';
 /** A tool without this field counts as `forbidden`. */
 const TASK_SUPPORT = ['required', 'optional'] as const;
 
-/** Bytes that are searched for secrets before other work of the process has its turn. */
-const TURN_BYTES = 262_144;
-
 const TWICE = 'the server lists this name more than once';
 
 interface Listed {
@@ -250,7 +247,6 @@ export class ListedTools {
   readonly #listed: Listed[] = [];
   readonly #named = new Map<string, Listed>();
   #bytes = 0;
-  #sinceTurn = 0;
 
   /** @param mayBeTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, mayBeTasks: boolean) {
@@ -272,20 +268,12 @@ export class ListedTools {
       twin.bytes = 0;
       return;
     }
-    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks, (searched) => {
-      this.#sinceTurn += searched;
-    });
+    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
     const listed = { name, read, bytes };
     this.#bytes += bytes;
     this.#listed.push(listed);
     this.#named.set(name, listed);
-    await this.#turn();
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#sinceTurn < TURN_BYTES) return;
-    this.#sinceTurn = 0;
     await nextTurn();
   }
 
@@ -298,19 +286,13 @@ export class ListedTools {
         continue;
       }
       refused.push(refusedAs(this.#scrub, name, read));
-      this.#sinceTurn += name.length;
-      await this.#turn();
+      await nextTurn();
     }
     return { tools, refused };
   }
 }
 
-function definitionOf(
-  tool: unknown,
-  scrub: Scrubber,
-  mayBeTask: boolean,
-  searching: (bytes: number) => void,
-): ToolDefinition | string {
+function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
@@ -334,7 +316,6 @@ function definitionOf(
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;
-  searching(bytes);
   // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
   // into a string and an object into an object.
   const clean = scrub.value({ name, title, description, ...kept }) as Omit<ToolDefinition, 'taskSupport'>;
