@@ -263,19 +263,21 @@ export interface Priors {
   forget(connection: ServerConnection): void;
 }
 
-/** @param now epoch ms */
-export function createPriors(now: () => number = Date.now): Priors {
-  const known = new LRUCache<string, { readonly prior: PriorDiscovery; readonly since: number }>({ max: MAX_SERVERS });
+/** @param now ms of a clock that only goes forward */
+export function createPriors(now: () => number = () => performance.now()): Priors {
+  const known = new LRUCache<string, PriorDiscovery>({
+    max: MAX_SERVERS,
+    ttl: MAX_AGE_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
   return {
-    recall(connection) {
-      const entry = known.get(keyOf(connection));
-      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.prior;
-    },
+    recall: (connection) => known.get(keyOf(connection)),
     learn(connection, { learned: prior, moved }) {
       if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
-      known.set(keyOf(connection), { prior, since: now() });
+      known.set(keyOf(connection), prior);
     },
     forget(connection) {
       known.delete(keyOf(connection));
