@@ -39,15 +39,8 @@ import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import type { AskPeople } from '../../mcp/port.ts';
 import { derivedKeys } from '../../mcp/state-seal.ts';
 
-/** People are slow, and the server waits already. */
-const FIRST_LOOK_MS = 1_000;
-const NEXT_LOOK_MS = 2_000;
-/**
- * After this time the worker looks for an answer less often, but still within `GRACE_MS`, so that no answer comes too
- * late.
- */
-const SOON_MS = 120_000;
-const LATER_LOOK_MS = 5_000;
+/** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
+const LOOK_MS = 2_000;
 
 /** A run that is silent for so long is logged; its worker or Temporal is probably restarting. */
 const SILENT_MS = 60_000;
@@ -74,13 +67,7 @@ export interface HeldAskingParts {
   /** Writes to the worker's log: no text of a server or a person. */
   readonly warn: (message: string, meta: Readonly<Record<string, unknown>>) => void;
   /** Shorter times, for tests. */
-  readonly times?: {
-    readonly lookMs: number;
-    readonly soonMs?: number;
-    readonly laterMs?: number;
-    readonly silentMs: number;
-    readonly graceMs: number;
-  };
+  readonly times?: { readonly lookMs: number; readonly silentMs: number; readonly graceMs: number };
 }
 
 export interface HeldPeople {
@@ -104,7 +91,7 @@ interface Given {
 
 class HeldAsking {
   readonly #parts: HeldAskingParts;
-  readonly #times: Readonly<Record<'firstMs' | 'nextMs' | 'soonMs' | 'laterMs' | 'silentMs', number>>;
+  readonly #times: NonNullable<HeldAskingParts['times']>;
   #leftMs: number;
   #received = 0;
   #round = 0;
@@ -113,16 +100,9 @@ class HeldAsking {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(parts: HeldAskingParts) {
-    const { times, seconds } = parts;
     this.#parts = parts;
-    this.#times = {
-      firstMs: times?.lookMs ?? FIRST_LOOK_MS,
-      nextMs: times?.lookMs ?? NEXT_LOOK_MS,
-      soonMs: times?.soonMs ?? SOON_MS,
-      laterMs: times?.laterMs ?? LATER_LOOK_MS,
-      silentMs: times?.silentMs ?? SILENT_MS,
-    };
-    this.#leftMs = seconds * 1_000 + (times?.graceMs ?? GRACE_MS);
+    this.#times = parts.times ?? { lookMs: LOOK_MS, silentMs: SILENT_MS, graceMs: GRACE_MS };
+    this.#leftMs = parts.seconds * 1_000 + this.#times.graceMs;
   }
 
   async ask(...asked: Parameters<AskPeople>): Promise<InputResponse> {
@@ -137,8 +117,7 @@ class HeldAsking {
   }
 
   async #inTurn(...[requests, signal, said]: Parameters<AskPeople>): Promise<InputResponse> {
-    const grace = this.#parts.times?.graceMs ?? GRACE_MS;
-    if (this.#leftMs <= grace || signal.aborted) return CANCEL;
+    if (this.#leftMs <= this.#times.graceMs || signal.aborted) return CANCEL;
     const began = performance.now();
     const own = AbortSignal.timeout(Math.ceil(this.#leftMs));
     try {
@@ -187,9 +166,8 @@ class HeldAsking {
     const askedAt = Date.now();
     const ack = await this.#reaching(signal, async (each) => await run.ask(workflowId, runId, asked, each));
     if (ack === undefined) return undefined;
-    const since = performance.now();
-    for (let ms = this.#times.firstMs; ; ms = this.#nextLook(since)) {
-      await pause(ms, undefined, { signal });
+    for (;;) {
+      await pause(this.#times.lookMs, undefined, { signal });
       const word = await this.#reaching(signal, async (each) => await run.word(workflowId, runId, place, each));
       if (word === undefined || word.kind === 'closed') return { response: CANCEL };
       // The proof may be unreadable for a moment although people have answered.
@@ -198,10 +176,6 @@ class HeldAsking {
         return answerIn(given) ?? { response: CANCEL, code: FORBIDDEN };
       }
     }
-  }
-
-  #nextLook(since: number): number {
-    return performance.now() - since < this.#times.soonMs ? this.#times.nextMs : this.#times.laterMs;
   }
 
   /**
@@ -223,7 +197,7 @@ class HeldAsking {
         if (performance.now() - since >= this.#times.silentMs)
           this.#warn('The run does not say whether people have answered; it is asked on.', error);
       }
-      await pause(this.#times.nextMs, undefined, { signal });
+      await pause(this.#times.lookMs, undefined, { signal });
     }
   }
 
