@@ -126,20 +126,16 @@ export async function callWithToken(
   const { used: ending, token } = got;
   if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
-  const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
+  // The person who must fix it reads why there is no fresh token, for instance that the server trusts another issuer.
+  const whyNone = codedFailureIn(got.noOther)?.message;
+  const said =
+    ending.kind === 'refused' && whyNone !== undefined
+      ? { ...ending, message: `${ending.message} ${whyNone}` }
+      : ending;
   const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
   return wanting(ended, () =>
     said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
   );
-}
-
-/**
- * Explains why there is no fresh token to the person who must fix it, for instance that the server trusts another
- * issuer.
- */
-function whyNone(error: unknown): string {
-  const coded = codedFailureIn(error);
-  return coded === undefined ? '' : ` ${coded.message}`;
 }
 
 async function send(
@@ -342,7 +338,9 @@ export function resultOf(
         kind: 'ended',
         ...token,
         outcome: { kind: 'unknown', code: ending.code, message: ending.message },
-        ...sentOf(last, ending),
+        ...(last?.sentAt === undefined
+          ? {}
+          : { sent: { at: last.sentAt, ...defined({ bytes: ending.bytes, progress: last.progress }) } }),
         ...(handingOn(told)() && last?.resume !== undefined ? { resume: last.resume } : {}),
       };
     case 'not-sent':
@@ -362,20 +360,6 @@ export function resultOf(
 /** Adds what the server was told in mid-call; every call that was sent reports it. */
 function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
   return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
-}
-
-function sentOf(
-  last: CallProgress | undefined,
-  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
-): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
-  if (last?.sentAt === undefined) return {};
-  const { sentAt, progress } = last;
-  return {
-    sent: {
-      at: sentAt,
-      ...defined({ bytes, progress }),
-    },
-  };
 }
 
 function notSent({
