@@ -129,19 +129,14 @@ export class ServerLimits {
       leave: (health, asked) => {
         if (!isIn) return;
         isIn = false;
-        this.#leave(server, caller, { health, asked, tries, began: now });
+        this.#leave(server, caller, { health, asked, tries });
       },
     };
   }
 
-  #leave(
-    server: Server,
-    { tenant }: Caller,
-    { tries, health, asked, began }: ServerSign & { readonly tries: boolean; readonly began: number },
-  ): void {
+  #leave(server: Server, { tenant }: Caller, { tries, health, asked }: ServerSign & { readonly tries: boolean }): void {
     const now = this.#parts.now();
     const { name, rule } = server;
-    server.line.took(Math.max(0, now - began));
     this.#count(server, -1);
     if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
     if (asked === undefined || asked.ms <= 0) return;
@@ -277,20 +272,13 @@ const LATE_MS = 5_000;
 /** Share of the wait that is added at random, so that waiting calls do not come back together. */
 const SPREAD = 0.25;
 const WIDEST_MS = 10_000;
-/** Weight of the latest call in the mean. */
-const WEIGHT = 0.2;
+/** What a call is taken to last. */
+const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 
 class Line {
   /** Key of a call → when it comes back, epoch ms. */
   readonly #waiting = new Map<string, number>();
-  /** Mean duration of a call; the first guess is a second. */
-  #meanMs = 1_000;
-
-  /** Adds the duration of a finished call. */
-  took(ms: number): void {
-    this.#meanMs += WEIGHT * (ms - this.#meanMs);
-  }
 
   leave(key: string): void {
     this.#waiting.delete(key);
@@ -307,7 +295,7 @@ class Line {
    * @param places all places of the server, which are taken
    */
   untilFree(key: string, places: number, now: number): number {
-    return Math.min(LONGEST_MS, (this.#meanMs * (this.ahead(key, now) + 1)) / places);
+    return Math.min(LONGEST_MS, (CALL_MS * (this.ahead(key, now) + 1)) / places);
   }
 
   /**
