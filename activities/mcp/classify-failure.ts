@@ -118,6 +118,15 @@ export function endingOfError(
   if (asked || !REFUSING_RPC.has(code) || saysAfterwards(message))
     return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
   if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
+  return refusedBy({ code, message }, names, noInput);
+}
+
+/** @param noInput why the server could not ask people, if it could not */
+export function refusedBy(
+  { code, message }: Omit<Extract<RawAnswer, { kind: 'error' }>, 'kind'>,
+  names: Names,
+  noInput?: string,
+): CallEnding {
   const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
   return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}${why}` });
 }

@@ -34,7 +34,7 @@ import {
 import { ServerSchema } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
-import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
+import { endingOfError, halfway, isV1UnknownTool, type Names, refusedBy, vanished } from './classify-failure.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
 import type { RawAnswer } from './session.ts';
 
@@ -448,7 +448,6 @@ function sizeOf(part: ResultPart): number {
 
 /** 2025-11-25 says -32002; 2026-07-28, and both SDKs before it, -32602. */
 const NO_SUCH_RESOURCE: ReadonlySet<number> = new Set([-32_002, -32_602]);
-const MISSING_CAPABILITY = -32_021;
 
 export function isRead({ definition }: Pick<ToolCall, 'definition'>): boolean {
   return definition.name === READ_RESOURCE;
@@ -470,20 +469,10 @@ function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown
   return defined({ resultType, content });
 }
 
-/**
- * Classifies a read that the server answered with an error.
- * @param noInput why the server could not ask people, if it could not
- */
-function endingOfRead(
-  { code, message }: Extract<RawAnswer, { kind: 'error' }>,
-  names: Names,
-  noInput?: string,
-): CallEnding {
-  const said = `JSON-RPC error ${code}: ${names.quote(message)}`;
-  if (NO_SUCH_RESOURCE.has(code)) {
-    const text = `Server "${names.server}" has no such resource, or not any more; nothing was read (${said}).`;
-    return { kind: 'refused', code: 'RESOURCE_UNKNOWN', message: text };
-  }
-  const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
-  return refused(names, { code: 'TOOL_REFUSED', reason: `${said}${why}` });
+/** Classifies a read that the server answered with an error. */
+function endingOfRead(error: Extract<RawAnswer, { kind: 'error' }>, names: Names, noInput?: string): CallEnding {
+  const { code, message } = error;
+  if (!NO_SUCH_RESOURCE.has(code)) return refusedBy(error, names, noInput);
+  const text = `Server "${names.server}" has no such resource, or not any more; nothing was read (JSON-RPC error ${code}: ${names.quote(message)}).`;
+  return { kind: 'refused', code: 'RESOURCE_UNKNOWN', message: text };
 }
