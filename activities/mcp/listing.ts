@@ -20,10 +20,9 @@ import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubbe
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import { quoted, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
-import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
+import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
 import {
   ConnectFailure,
-  type Exchange,
   NEVER_MS,
   openSession,
   type Priors,
@@ -92,8 +91,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped, sessionId } = error;
-    const reason = stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[stopped];
-    throw failure(within(sessionId), cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
+    throw failure(within(sessionId), { error: cause, exchange, stopped }, 'the protocol could not be agreed on');
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
@@ -128,7 +126,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
     let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
-      if ('error' in page) throw unread(request, page.error, wire.exchange(), waiting.stopped);
+      if ('error' in page) throw unread(request, page.error, session, waiting);
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       count += tools.length;
@@ -139,7 +137,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
       for (const tool of tools as readonly unknown[]) {
         await listed.add(tool);
         // Other work had its turn: the time may be over, or nobody wants the list any more.
-        if (waiting.stopped !== undefined) throw unread(request, undefined, wire.exchange(), waiting.stopped);
+        if (waiting.stopped !== undefined) throw unread(request, undefined, session, waiting);
       }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       // The spec leaves it out at the end; servers whose language writes absent texts as empty ones do not.
@@ -154,9 +152,8 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
   }
 }
 
-function unread(request: Listing, error: unknown, exchange: Exchange, stopped: Stop | undefined): CountersignError {
-  const reason = stopped === undefined ? 'the answer could not be read' : STOPPED[stopped];
-  return failure(request, error, exchange, reason, faultOf({ error, exchange, stopped }, 'asking'));
+function unread(request: Listing, error: unknown, { wire }: Session, { stopped }: Waiting): CountersignError {
+  return failure(request, { error, exchange: wire.exchange(), stopped }, 'the answer could not be read');
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };
@@ -170,21 +167,18 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
   return transport.answer?.kind === 'result' ? { result: transport.answer.result } : { error: undefined };
 }
 
-function failure(
-  request: Listing,
-  error: unknown,
-  exchange: Exchange,
-  otherwise: string,
-  fault: ServerFault | undefined,
-): CountersignError {
+function failure(request: Listing, trace: Parameters<typeof faultOf>[0], otherwise: string): CountersignError {
+  const { error, exchange, stopped } = trace;
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   if (exchange.nonceWanted === true) return failed(request, NONCE_WANTED);
   const refusal = refusalIn(error, exchange, (text) => quoted(request.scrub, text));
   if (refusal === undefined || !KEPT.has(refusal.code)) {
     const { retryAfterMs } = exchange;
     const asked = refusal && retryAfterMs !== undefined ? { code: refusal.code, ms: retryAfterMs } : undefined;
+    const fault = faultOf(trace, 'asking');
     const health = fault === undefined ? (refusal === undefined ? 'neutral' : 'up') : 'down';
-    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), retryAfterMs, { health, asked });
+    const reason = refusal?.reason ?? reasonOf(error, stopped === undefined ? otherwise : STOPPED[stopped]);
+    return failed(request, reason, retryAfterMs, { health, asked });
   }
   const { code, reason, requiredScope } = refusal;
   const message = `Server "${request.connection.name}" refused to list its tools: ${reason}`;
