@@ -13,7 +13,6 @@
  *
  * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
  */
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -25,7 +24,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { currentTrace } from '../kit/trace.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -430,8 +429,7 @@ function legKey({ idempotencyKey, input }: ToolCall): string {
   const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
   if (input?.leg === undefined) return pass;
   const { responses, state } = input.leg;
-  const hash = createHash('sha256').update(canonicalJson({ responses, state })).digest('hex');
-  return `${pass}/${hash.slice(0, 16)}`;
+  return `${pass}/${hashOf({ responses, state }).slice(0, 16)}`;
 }
 
 /**
@@ -506,8 +504,6 @@ const MOST_LEGS = MOST_ROUNDS + 6;
 const PACE_MS = 500;
 /** Characters of an error that are searched for its subject. */
 const MOST_HEARD = 500;
-/** The reason in the error's data, in the form of the TypeScript SDK's server. */
-const STATE_REASON = 'invalid_request_state';
 
 export interface LegParts {
   readonly names: Names;
@@ -580,8 +576,8 @@ function askedIn(
  */
 function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
   if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
-  const { code, message, reason } = answer;
+  const { code, message } = answer;
   if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
   // The search is bounded, because a server may send megabytes.
-  return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
+  return /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
 }

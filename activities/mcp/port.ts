@@ -74,16 +74,12 @@ export interface TokenBinding {
 }
 
 export interface TokenRenewal {
-  /** When the connection's own token ends, if known. ISO 8601. */
-  readonly expiresAt?: string;
   /**
    * Mints another token; undefined if there is none.
    * @param refused the token that the server has refused
    * @throws CountersignError
    */
-  mint(
-    refused?: string,
-  ): Promise<{ readonly accessToken: string; readonly expiresAt?: string | undefined } | undefined>;
+  mint(refused: string): Promise<string | undefined>;
   /** The binding of a token that it has given. */
   bindingOf?(token: string): TokenBinding | undefined;
   /** Secrets of all tokens that it has given. */

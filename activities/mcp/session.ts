@@ -30,7 +30,6 @@ import {
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
@@ -331,8 +330,7 @@ type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
 export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
-  /** `reason` is that of the error's data, if it is a word. */
-  | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly reason?: string };
+  | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
   /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
@@ -428,8 +426,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (!('id' in message) || message.id !== this.#awaited) return;
     if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
     else if (isJSONRPCErrorResponse(message)) {
-      const { code, message: text, data } = message.error;
-      this.answer = { kind: 'error', code, message: text, ...reasonIn(data) };
+      const { code, message: text } = message.error;
+      this.answer = { kind: 'error', code, message: text };
     }
     if (this.answer !== undefined) this.onAnswer?.();
   }
@@ -504,10 +502,6 @@ function declaring(message: JSONRPCMessage | JSONRPCMessage[]): JSONRPCMessage |
 function withinBounds(reconnect: () => void, delayMs: number): () => void {
   const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, SHORTEST_RETRY_MS), LONGEST_RETRY_MS));
   return () => clearTimeout(timer);
-}
-
-function reasonIn(data: unknown): { readonly reason?: string } {
-  return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
 }
 
 /** Returns the id of a request whose answer is kept. The SDK writes it, and its check of a whole message is dear. */
@@ -739,8 +733,6 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
 
 /** In one session. */
 const MOST_RENEWALS = 20;
-/** Time before a token ends, in ms, that a request needs on its way. */
-const EARLY_MS = 5_000;
 
 /** @param isForNonce true if the latest answer refuses the proof for want of its nonce, and not the token */
 export function renewedFetch(
@@ -749,28 +741,23 @@ export function renewedFetch(
   renewal: TokenRenewal,
   isForNonce: () => boolean = () => false,
 ): FetchLike {
-  let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
-    accessToken: firstToken,
-    expiresAt: renewal.expiresAt,
-  };
+  let current = firstToken;
   let isCalled = false;
   let renewals = 0;
   let renewing: Promise<void> | undefined;
-  const renew = async (refused?: string): Promise<void> => {
+  const renew = async (refused: string): Promise<void> => {
     if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
     // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** One renewal runs at a time; requests that come meanwhile use the same. */
-  const renewed = async (refused?: string): Promise<void> => {
+  const renewed = async (refused: string): Promise<void> => {
     renewing ??= renew(refused).finally(() => {
       renewing = undefined;
     });
     await renewing;
   };
-  const isEnding = (): boolean =>
-    current.expiresAt !== undefined && Date.parse(current.expiresAt) - EARLY_MS <= Date.now();
 
   return async (url, init) => {
     const headers = new Headers(init?.headers);
@@ -778,18 +765,17 @@ export function renewedFetch(
     isCalled ||= isCall;
     if (isCall || !isCalled) return await fetch(url, init);
     const sent = async (): Promise<Response> => {
-      headers.set('authorization', `Bearer ${current.accessToken}`);
+      headers.set('authorization', `Bearer ${current}`);
       return await fetch(url, { ...init, headers });
     };
     // Ending the session is not worth a token.
     if (init?.method === 'DELETE') return await sent();
-    if (isEnding()) await renewed();
-    const { accessToken } = current;
+    const shown = current;
     const response = await sent();
     if (response.status !== 401 || isForNonce()) return response;
     // Another request may have brought one meanwhile.
-    if (current.accessToken === accessToken) await renewed(accessToken);
-    if (current.accessToken === accessToken) return response;
+    if (current === shown) await renewed(shown);
+    if (current === shown) return response;
     await response.body?.cancel().catch(() => undefined);
     return await sent();
   };
