@@ -19,10 +19,9 @@ import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { causesOf } from '../kit/network.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
 
-/** Status line and headers of one answer, in bytes. */
+/** Status line and headers of one answer. */
 const MAX_HEADER_BYTES = 16_384;
 
-/** Callbacks about a body while it is read. */
 export interface BodyWatch {
   /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
@@ -30,14 +29,10 @@ export interface BodyWatch {
   readonly onBytes?: (count: number) => void;
 }
 
-/** Bounds of one answer. */
 export interface Bounds {
   /** Limit of one body; of an event stream, of each event. */
   readonly maxBytes: number;
-  /**
-   * Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. Default: no
-   * limit.
-   */
+  /** Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. */
   readonly maxValues?: number | undefined;
   /** Bounds an event stream as a whole, too, if none is expected to go on for hours. */
   readonly wholeStreams?: boolean;
@@ -57,7 +52,7 @@ export interface OutletOptions extends Bounds {
   readonly unshared?: boolean;
   /** How long a connection is kept without a request, ms. Default: undici's, or what the server says. */
   readonly idleMs?: number;
-  /** Called when a request is about to be written to a connection. Before that nothing of it has left. */
+  /** A request is about to be written to a connection. Before that nothing of it has left. */
   readonly onWriting?: () => void;
 }
 
@@ -71,8 +66,7 @@ export interface Outlet {
 
 export interface Egress {
   /**
-   * Resolves a host of the configuration that is asked in another way than by HTTP. The caller connects to the address
-   * that it gets, and asks again for each connection.
+   * Resolves a host that is asked in another way than by HTTP, for one connection.
    * @param what names the field in errors
    * @throws CountersignError `EGRESS_FORBIDDEN`; an error of the network, if the name has no address
    */
@@ -85,7 +79,6 @@ export interface EgressOptions {
   readonly rules: EgressRules;
   /** Origins that the configuration names. */
   readonly origins: { has(origin: string): boolean };
-  /** Replaces the system's resolver. */
   readonly resolve?: Resolve;
 }
 
@@ -142,7 +135,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
   };
 }
 
-/** Tells when undici begins to write a request, on a new connection or on one that it has kept. */
+/** Tells when undici begins to write a request. */
 class WatchedAgent extends Agent {
   readonly #onWriting: (() => void) | undefined;
 
@@ -185,7 +178,7 @@ function unlisted(origin: string): string {
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
 
-/** Thrown into the body's reader; the capped response also tells its owner. */
+/** Thrown into the body's reader. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
   constructor(most: string) {
@@ -209,7 +202,7 @@ export function capResponse(
   const perEvent = !wholeStreams && isStream;
   const bytes = gauge(maxBytes, 'bytes', perEvent);
   const values = maxValues === undefined ? undefined : gauge(maxValues, 'values', perEvent);
-  const counter = countMarks(isStream ? 'event stream' : 'body');
+  const count = countMarks(isStream ? 'event stream' : 'body');
   let last = 0;
   const over = (chunk: Uint8Array): string | undefined => {
     onBytes?.(chunk.length);
@@ -218,7 +211,7 @@ export function capResponse(
     // Events that end inside one chunk are counted with what came before them: at most one chunk too much.
     const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
     const after = boundary === -1 ? undefined : chunk.subarray(boundary);
-    return bytes(before.length, after?.length) ?? values?.(counter.count(before), after && counter.count(after));
+    return bytes(before.length, after?.length) ?? values?.(count(before), after && count(after));
   };
   // Sound: a body of `fetch` gives bytes.
   const reader = (body as ReadableStream<Uint8Array>).getReader();
@@ -242,7 +235,6 @@ export function capResponse(
   return new Response(capped, headOf(response));
 }
 
-/** Status and headers before a body, in the words that a `Response` may have. */
 function headOf({ status, statusText, headers }: Response): ResponseInit {
   return {
     // RFC 9110 §15: a status that HTTP does not have counts as a 5xx.
@@ -273,10 +265,7 @@ export function isEventStream(response: Response): boolean {
   return /^\s*text\/event-stream\s*(?:;|$)/i.test(response.headers.get('content-type') ?? '');
 }
 
-/**
- * Returns the index after the last empty line of `chunk`, which ends an event (WHATWG HTML §9.2.5); -1 if none ends in
- * it.
- */
+/** Returns the index after the last empty line, which ends an event (WHATWG HTML §9.2.5); -1 if there is none. */
 function lastBoundary(chunk: Uint8Array, before: number): number {
   for (let at = chunk.length - 1; at >= 0; at -= 1) {
     const byte = chunk[at];
@@ -298,27 +287,21 @@ const MARK = 4;
 const OF_BODIES = steps(0);
 const OF_STREAMS = steps(MARK);
 
-export interface MarkCounter {
-  /** Counts the marks in this part of the body, which continues the last part. */
-  count(part: Uint8Array): number;
-}
-
-export function countMarks(of: 'body' | 'event stream'): MarkCounter {
+/** Returns a function that counts the marks in the next part of a body. */
+export function countMarks(of: 'body' | 'event stream'): (part: Uint8Array) => number {
   const table = of === 'body' ? OF_BODIES : OF_STREAMS;
   let state = OUTSIDE;
-  return {
-    count(part) {
-      let marks = 0;
-      let now = state;
-      for (let at = 0; at < part.length; at += 1) {
-        // Sound: both indices are within their arrays.
-        const step = table[(now << 8) | (part[at] as number)] as number;
-        now = step & 3;
-        marks += step >> 2;
-      }
-      state = now;
-      return marks;
-    },
+  return (part) => {
+    let marks = 0;
+    let now = state;
+    for (let at = 0; at < part.length; at += 1) {
+      // Sound: both indices are within their arrays.
+      const step = table[(now << 8) | (part[at] as number)] as number;
+      now = step & 3;
+      marks += step >> 2;
+    }
+    state = now;
+    return marks;
   };
 }
 
@@ -330,8 +313,7 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
   set(OUTSIDE, '"', IN_STRING);
   set(OUTSIDE, '{[,', OUTSIDE | MARK);
   set(OUTSIDE, '\n\r', OUTSIDE | lineEnd);
-  // Applies to both states: an escaped character is one byte of the string, and so is the rest of the escape
-  // (`\u0022`).
+  // Both states: an escaped character is one byte of the string, and so is the rest of the escape (`\u0022`).
   table.fill(IN_STRING, IN_STRING << 8);
   set(IN_STRING, '\\', ESCAPED);
   set(IN_STRING, '"', OUTSIDE);
@@ -361,10 +343,7 @@ export interface EgressRules {
 const NAT64 = holding('64:ff9b::/96');
 const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
 
-/**
- * Returns why nothing is sent to a URL, to follow its host or path: "must use https". Returns undefined if the address
- * decides, or the URL is allowed.
- */
+/** Returns why nothing is sent to a URL, to follow its host or path: "must use https". */
 export function urlObjection(url: string, rules: EgressRules): string | undefined {
   if (!URL.canParse(url)) return 'is no URL';
   const { protocol, username, password, hostname } = new URL(url);
@@ -409,11 +388,6 @@ function literalIn(hostname: string): string | undefined {
   return addressOf(text) === undefined ? undefined : text;
 }
 
-/**
- * Makes the error of a request of which nothing was sent.
- * @param what names the field or server
- * @param reason follows the host
- */
 function egressForbidden(what: string, host: string, reason: string): CountersignError {
   const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
@@ -452,7 +426,7 @@ const systemResolve: Resolve = async (hostname) => await dns.lookup(hostname, { 
 /** Limit for look-up, TCP and TLS together. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Makes the connector that all outlets of a process share, so that TLS sessions are resumed. */
+/** All outlets of a process share the connector, so that TLS sessions are resumed. */
 function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.connector {
   const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(rules, resolve) });
   return (target, callback) => {

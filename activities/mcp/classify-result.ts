@@ -44,13 +44,10 @@ export interface MeaningParts {
   readonly artifacts: ArtifactStore;
   readonly scrub: Scrubber;
   readonly names: Names;
-  /**
-   * True if the server had asked something in the middle of the call: then no answer proves that the call did not run.
-   */
+  /** The server had asked something in the middle of the call: then no answer proves that it did not run. */
   readonly asked?: boolean | undefined;
 }
 
-/** The parts of a call that its answer is checked against. */
 export type Answered = Pick<ToolCall, 'resultBytes' | 'sharedBy' | 'signal' | 'noInput'> & {
   readonly definition: { readonly outputSchema?: JsonObject | undefined };
 };
@@ -140,7 +137,6 @@ export function quoted(scrub: Scrubber, text: string): string {
 
 export interface ResultRules extends ContentRules {
   readonly maxBytes: number;
-  /** Number of calls that share the turn's room, if `maxBytes` is a share of it. */
   readonly sharedBy?: number;
   readonly outputSchema?: JsonObject;
   /** Time for everything that is stored of one result. */
@@ -150,7 +146,7 @@ export interface ResultRules extends ContentRules {
 const MAX_WARNINGS = 20;
 const MAX_WARNING_CHARACTERS = 300;
 
-/** Keeps a result within the rules. Never throws: the tool has run. */
+/** Never throws: the tool has run. */
 export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
@@ -235,21 +231,17 @@ const MAX_PARTS = 1_000;
 const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
 
-/** A part as the server sent it: no field is known. */
 type RawPart = Readonly<Record<string, unknown>>;
 
 const DROPPED = Symbol('dropped');
 
-/** Stores base64, up to the number of parts that one result may store. Returns undefined if it failed. */
+/** Undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
 const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
 
-/**
- * Collects all texts of the parts that may be kept. They are scrubbed together, because a secret may be split over two
- * parts.
- */
+/** Texts of the parts that may be kept, to be scrubbed together: a secret may be split over two parts. */
 function textsOf(given: unknown): RawPart[] {
   return partsOf(given)
     .slice(0, MAX_PARTS)
@@ -355,7 +347,6 @@ async function resourceOf(
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
 
-/** Stores bytes as an artifact. A failure is a warning and gives undefined. */
 async function stored(
   bytes: Uint8Array,
   contentType: string,
@@ -438,7 +429,7 @@ function longestPrefix(text: string, maxBytes: number, fits: (prefix: string) =>
   return text.slice(0, half ? low - 1 : low);
 }
 
-/** Size with the comma or bracket that joins the part to the next. */
+/** With the comma or bracket after it. */
 function sizeOf(part: ResultPart): number {
   return byteLength(JSON.stringify(part)) + 1;
 }
@@ -460,7 +451,7 @@ export function uriOf(call: Pick<ToolCall, 'definition' | 'arguments'>): string 
   return uri;
 }
 
-/** Puts contents into the form of a tool's result, so that they take its path: each is an embedded resource. */
+/** Puts contents into the form of a tool's result: each is an embedded resource. */
 function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { resultType } = rest;
   const content = Array.isArray(contents)
@@ -469,7 +460,6 @@ function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown
   return defined({ resultType, content });
 }
 
-/** Classifies a read that the server answered with an error. */
 function endingOfRead(error: Extract<RawAnswer, { kind: 'error' }>, names: Names, noInput?: string): CallEnding {
   const { code, message } = error;
   if (!NO_SUCH_RESOURCE.has(code)) return refusedBy(error, names, noInput);

@@ -58,7 +58,7 @@ export interface ListingRequest {
   readonly fetch?: GuardedFetch;
 }
 
-/** A list that is being made, with the session's id among its secrets: calls may go on in that session. */
+/** With the session's id among its secrets: calls may go on in that session. */
 interface Listing extends ListingRequest {
   readonly scrub: Scrubber;
 }
@@ -195,7 +195,6 @@ function failed(
   return new ListingFailure('DISCOVERY_FAILED', message, defined({ retryAfterMs }), sign);
 }
 
-/** A failed list of tools, with what it shows of the server. */
 export class ListingFailure extends CountersignError {
   readonly sign: ServerSign;
 

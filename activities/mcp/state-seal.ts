@@ -132,7 +132,6 @@ function dataOf(binding: SealBinding): Uint8Array {
 const STATE = '+';
 const NO_STATE = '-';
 
-/** Says where a call goes on whose server has asked people, and what they have answered so far. */
 export async function goingOn(
   dispatch: DispatchInput,
   { provided, leg }: NonNullable<DispatchInput['input']>,
@@ -148,9 +147,7 @@ export async function goingOn(
   return { ...begins, leg: { responses, used, ...opened } };
 }
 
-/**
- * Returns the server's state; undefined if no worker of the zone was asked these questions, or if that cannot be told.
- */
+/** Undefined if it cannot be told that a worker of the zone was asked these questions. */
 async function openedLeg(
   leg: InputLeg,
   dispatch: DispatchInput,

@@ -42,7 +42,7 @@ import { derivedKeys } from '../../mcp/state-seal.ts';
 /** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
 const LOOK_MS = 2_000;
 
-/** A run that is silent for so long is logged; its worker or Temporal is probably restarting. */
+/** A run that is silent for so long is logged. */
 const SILENT_MS = 60_000;
 
 /** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
@@ -53,18 +53,16 @@ const FORBIDDEN: ErrorCode = 'DISPATCH_FORBIDDEN';
 
 export interface HeldAskingParts {
   readonly run: HeldRun;
-  /** Temporal's word on who scheduled the dispatch. */
   readonly scheduler: { readonly workflowId: string; readonly runId: string };
   readonly call: { readonly callId: string; readonly attempt: number };
   /** Time for all questions together. */
   readonly seconds: number;
-  /** Returns the answer to give, or the code that says why it does not count. */
   readonly proven: (
     word: Extract<HeldWord, { kind: 'answered' }>,
     asked: HeldQuestions,
     askedAt: number,
   ) => Promise<InputResponse | { readonly code: string } | undefined>;
-  /** Writes to the worker's log: no text of a server or a person. */
+  /** No text of a server or a person. */
   readonly warn: (message: string, meta: Readonly<Record<string, unknown>>) => void;
   /** Shorter times, for tests. */
   readonly times?: { readonly lookMs: number; readonly silentMs: number; readonly graceMs: number };
@@ -72,7 +70,7 @@ export interface HeldAskingParts {
 
 export interface HeldPeople {
   readonly ask: AskPeople;
-  /** Answers that the server has got so far to the questions that people were asked, in that order. */
+  /** What the server was told so far, in the order of its questions. */
   readonly told: () => readonly HeldTold[];
 }
 
@@ -83,7 +81,7 @@ export function createHeldAsking(parts: HeldAskingParts): HeldPeople {
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** The response to the server, with a code if people did not give it. */
+/** With a code if people did not give it. */
 interface Given {
   readonly response: InputResponse;
   readonly code?: string;
@@ -158,8 +156,7 @@ class HeldAsking {
   async #asked(requests: HeldQuestions['requests'], signal: AbortSignal): Promise<Given | undefined> {
     const { run, scheduler, call, proven } = this.#parts;
     const { workflowId, runId } = scheduler;
-    // The number is used up whatever the run replies. The run may have taken a question whose acknowledgement was lost,
-    // and a refused question has its number too.
+    // The number is used up whatever the run replies: it may have taken a question whose acknowledgement was lost.
     this.#round += 1;
     const place: HeldPlace = { ...call, round: this.#round };
     const asked: HeldQuestions = { ...place, requests };
@@ -222,7 +219,6 @@ function answerIn(given: InputResponse | { readonly code: string } | undefined):
 
 const PURPOSE = 'countersign/question/v1';
 
-/** The call in which the question was asked. */
 type AskedCall = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'server' | 'arguments'>;
 
 export interface QuestionMacs {
@@ -239,7 +235,6 @@ export async function loadQuestionMacs(
   return createQuestionMacs([...(await derivedKeys(keys, baseDirectory, PURPOSE)).values()]);
 }
 
-/** Undefined without a key: then no server is told that it may ask. */
 export function createQuestionMacs(keys: readonly Uint8Array[]): QuestionMacs | undefined {
   const [newest] = keys;
   if (newest === undefined) return undefined;
@@ -307,7 +302,6 @@ export class NotHeld extends Error {
   override readonly name = 'NotHeld';
 }
 
-/** Deadline of one request to Temporal. */
 const DEADLINE_MS = 10_000;
 
 export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {

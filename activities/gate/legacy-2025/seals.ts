@@ -31,7 +31,6 @@ interface SealedTask extends TaskId, CallAuthority {
   readonly run: string;
 }
 
-/** Without a field the call is an ordinary one. */
 export interface TaskWish {
   readonly task?: WantedTask;
   /** Why this run cannot call the tool, which can only be called as a task. */
@@ -108,7 +107,6 @@ export interface OpenedTask {
   readonly shown: readonly string[];
 }
 
-/** Returns undefined if it was sealed elsewhere, or for something else. */
 export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
   const text = await seal?.open(input.sealed, taskBindingOf(input));
   if (text === undefined) return undefined;
@@ -142,9 +140,6 @@ export async function sealPoint(input: DispatchInput, left: LeftBehind, seal: St
   return await seal.seal(JSON.stringify(left), resumeBindingOf(input));
 }
 
-/**
- * Returns undefined if the point does not open here: it is for another call, changed, or sealed to a key that is gone.
- */
 export async function openPoint(input: ResumeInput, seal: StateSeal | undefined): Promise<LeftBehind | undefined> {
   const text = await seal?.open(input.resume, resumeBindingOf(input));
   // Sound: only `sealPoint` seals under this binding, and what it seals has this form.

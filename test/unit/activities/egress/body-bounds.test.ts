@@ -132,8 +132,8 @@ test('a body is read as fast as its reader takes it, and ends for the server whe
 // How many values a JSON text can make is known of its bytes, before anything is parsed.
 
 function marksOf(...parts: readonly (string | Uint8Array)[]): number {
-  const counter = countMarks('body');
-  return parts.reduce((sum, part) => sum + counter.count(Buffer.from(part)), 0);
+  const count = countMarks('body');
+  return parts.reduce((sum, part) => sum + count(Buffer.from(part)), 0);
 }
 
 function valuesIn(value: unknown): number {
@@ -185,9 +185,9 @@ describe('marks of JSON', () => {
     const bytes = Buffer.from(lines);
     expect(marksOf(lines)).toBe(1);
     for (const size of [1, 3, 100]) {
-      const counter = countMarks('event stream');
+      const count = countMarks('event stream');
       let marks = 0;
-      for (let at = 0; at < bytes.length; at += size) marks += counter.count(bytes.subarray(at, at + size));
+      for (let at = 0; at < bytes.length; at += size) marks += count(bytes.subarray(at, at + size));
       expect(marks).toBe(7);
     }
   });
