@@ -16,8 +16,6 @@
  * 7. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
  *    lost answer. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass
  *    (INV-X1).
- *
- * One file, because what a call is sent with decides how its ending is told.
  */
 import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';

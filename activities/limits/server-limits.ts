@@ -7,8 +7,6 @@
  * 2. `enter` and `leave` belong together; a second `leave` changes nothing.
  * 3. A 429 is about the caller (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
  * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
- *
- * One file, because each limit reads the same counts, and a place is taken and given back around one dispatch.
  */
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { HeldBy } from '../../contracts/schemas/call.ts';

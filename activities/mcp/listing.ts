@@ -4,8 +4,6 @@
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
  *    would hide what is missing. Only listed tools that can be offered are held.
- *
- * One file, because what is read of a list and what is refused of it are one subject.
  */
 import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
