@@ -188,7 +188,7 @@ async function callAsListed(
   if (unanswered !== undefined) return unanswered;
   // A call that people have approved needs no break-glass alert.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy')
-    tellBrokenGlass((message, meta) => log.warn(message, meta), verdict, run, input, 'sent');
+    tellBrokenGlass((message, meta) => void log.warn(message, meta), verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
   const asked = callRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
