@@ -282,7 +282,7 @@ export interface Renewing extends TokenRenewal {
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
-  { accessToken, binding, evidence: { expiresAt } }: MintedToken,
+  { accessToken, binding }: MintedToken,
   onMinted: (token: MintedToken) => void,
 ): Renewing | undefined {
   if (accessToken === undefined) return undefined;
@@ -290,18 +290,15 @@ export function renewalOf(
   const bindingOf: TokenRenewal['bindingOf'] = (shown) => minted.find((one) => one.accessToken === shown)?.binding;
   let isOver = false;
   return {
-    ...defined({ expiresAt }),
     bindingOf,
     mint: async (refused) => {
-      const bound = refused === accessToken ? binding : refused === undefined ? undefined : bindingOf(refused);
+      const bound = refused === accessToken ? binding : bindingOf(refused);
       const declined = bound?.isDeclined() === true ? { declined: true } : {};
-      const token = await broker.mint({ ...request, ...defined({ refused }), ...declined });
+      const token = await broker.mint({ ...request, refused, ...declined });
       minted.push(token);
       onMinted(token);
       if (isOver) token.release?.();
-      return token.accessToken === undefined
-        ? undefined
-        : { accessToken: token.accessToken, expiresAt: token.evidence.expiresAt };
+      return token.accessToken;
     },
     secrets: () => minted.flatMap(secretsOf),
     release: () => {

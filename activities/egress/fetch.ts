@@ -13,45 +13,26 @@
  */
 import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { setImmediate as immediate } from 'node:timers/promises';
 import { Agent, buildConnector, type Dispatcher, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { causesOf } from '../kit/network.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
 
-/** Status line and headers of one answer, in bytes. */
+/** Status line and headers of one answer. */
 const MAX_HEADER_BYTES = 16_384;
 
-/** Callbacks about a body while it is read. */
 export interface BodyWatch {
   /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
-  /**
-   * Gives who sees a body that has exceeded its bound before it fails; not called for an event stream. The rest is read
-   * on for it alone, up to four times the bound.
-   */
-  readonly skim?: () => Skim;
 }
 
-/** Sees the chunks of a body, from its first on. They are kept nowhere else. */
-export interface Skim {
-  /** Returns false if it wants no more. */
-  read(chunk: Uint8Array): boolean;
-  /** Called if the body came to its end. */
-  ended(): void;
-}
-
-/** Bounds of one answer. */
 export interface Bounds {
   /** Limit of one body; of an event stream, of each event. */
   readonly maxBytes: number;
-  /**
-   * Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. Default: no
-   * limit.
-   */
+  /** Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. */
   readonly maxValues?: number | undefined;
   /** Bounds an event stream as a whole, too, if none is expected to go on for hours. */
   readonly wholeStreams?: boolean;
@@ -71,7 +52,7 @@ export interface OutletOptions extends Bounds {
   readonly unshared?: boolean;
   /** How long a connection is kept without a request, ms. Default: undici's, or what the server says. */
   readonly idleMs?: number;
-  /** Called when a request is about to be written to a connection. Before that nothing of it has left. */
+  /** A request is about to be written to a connection. Before that nothing of it has left. */
   readonly onWriting?: () => void;
 }
 
@@ -85,8 +66,7 @@ export interface Outlet {
 
 export interface Egress {
   /**
-   * Resolves a host of the configuration that is asked in another way than by HTTP. The caller connects to the address
-   * that it gets, and asks again for each connection.
+   * Resolves a host that is asked in another way than by HTTP, for one connection.
    * @param what names the field in errors
    * @throws CountersignError `EGRESS_FORBIDDEN`; an error of the network, if the name has no address
    */
@@ -99,7 +79,6 @@ export interface EgressOptions {
   readonly rules: EgressRules;
   /** Origins that the configuration names. */
   readonly origins: { has(origin: string): boolean };
-  /** Replaces the system's resolver. */
   readonly resolve?: Resolve;
 }
 
@@ -156,7 +135,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
   };
 }
 
-/** Tells when undici begins to write a request, on a new connection or on one that it has kept. */
+/** Tells when undici begins to write a request. */
 class WatchedAgent extends Agent {
   readonly #onWriting: (() => void) | undefined;
 
@@ -198,10 +177,8 @@ function unlisted(origin: string): string {
 // 5. The lines of an event stream are counted as they come. A line end also ends a string, since JSON has no line end
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
-// 6. A body that is read on for a skim is held no further: what came before its bound goes chunk by chunk, too, with
-//    other work in between.
 
-/** Thrown into the body's reader; the capped response also tells its owner. */
+/** Thrown into the body's reader. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
   constructor(most: string) {
@@ -214,16 +191,10 @@ const CR = 0x0d;
 
 /** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
-/** Limit of a body that is read for a skim, as a number of bounds. */
-const MOST_SKIMMED = 4;
-/** Small chunks that are skimmed before other work has its turn. */
-const CHUNKS_AT_ONCE = 64;
-/** Bytes from which on a chunk is skimmed by itself. */
-const LARGE_CHUNK = 1_024;
 
 export function capResponse(
   response: Response,
-  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes, skim }: ByteCap,
+  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
 ): Response {
   const { body } = response;
   if (body === null) return response;
@@ -231,7 +202,7 @@ export function capResponse(
   const perEvent = !wholeStreams && isStream;
   const bytes = gauge(maxBytes, 'bytes', perEvent);
   const values = maxValues === undefined ? undefined : gauge(maxValues, 'values', perEvent);
-  const counter = countMarks(isStream ? 'event stream' : 'body');
+  const count = countMarks(isStream ? 'event stream' : 'body');
   let last = 0;
   const over = (chunk: Uint8Array): string | undefined => {
     onBytes?.(chunk.length);
@@ -240,43 +211,30 @@ export function capResponse(
     // Events that end inside one chunk are counted with what came before them: at most one chunk too much.
     const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
     const after = boundary === -1 ? undefined : chunk.subarray(boundary);
-    return bytes(before.length, after?.length) ?? values?.(counter.count(before), after && counter.count(after));
+    return bytes(before.length, after?.length) ?? values?.(count(before), after && count(after));
   };
   // Sound: a body of `fetch` gives bytes.
   const reader = (body as ReadableStream<Uint8Array>).getReader();
-  const seen: Uint8Array[] = [];
-  let isOver = false;
   // A source of its own: a transform beside a pipe takes twice the processor time, for each answer.
   const capped = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const { done, value } = await reader.read();
-        if (done) {
-          // From here on only the reader of the body holds it.
-          seen.length = 0;
-          return controller.close();
-        }
+        if (done) return controller.close();
         const most = over(value);
-        if (skim !== undefined && !isStream) seen.push(value);
         if (most === undefined) return controller.enqueue(value);
         onTooLarge?.();
-        if (skim !== undefined && !isStream)
-          await skimBody(skim(), { seen, reader, mostBytes: MOST_SKIMMED * maxBytes, onBytes, isOver: () => isOver });
         const error = new ResponseTooLarge(most);
         controller.error(error);
         await reader.cancel(error);
       },
-      cancel: async (reason) => {
-        isOver = true;
-        await reader.cancel(reason);
-      },
+      cancel: async (reason) => await reader.cancel(reason),
     },
     { highWaterMark: 0 },
   );
   return new Response(capped, headOf(response));
 }
 
-/** Status and headers before a body, in the words that a `Response` may have. */
 function headOf({ status, statusText, headers }: Response): ResponseInit {
   return {
     // RFC 9110 §15: a status that HTTP does not have counts as a 5xx.
@@ -285,39 +243,6 @@ function headOf({ status, statusText, headers }: Response): ResponseInit {
     statusText: /^[\t\x20-\x7e]*$/.test(statusText) ? statusText : '',
     headers,
   };
-}
-
-interface LargeBody {
-  /** Chunks that came before the bound was exceeded. */
-  readonly seen: Uint8Array[];
-  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly mostBytes: number;
-  readonly onBytes: BodyWatch['onBytes'] | undefined;
-  /** True once nobody reads the body any more. */
-  readonly isOver: () => boolean;
-}
-
-async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes, isOver }: LargeBody): Promise<void> {
-  let left = mostBytes;
-  const take = (chunk: Uint8Array): boolean => {
-    left -= chunk.length;
-    return left >= 0 && skim.read(chunk);
-  };
-  for (let at = 0; at < seen.length; at += 1) {
-    const chunk = seen[at];
-    // A chunk may be one byte, and so may each of half a million.
-    if (at % CHUNKS_AT_ONCE === 0 || (chunk?.length ?? 0) > LARGE_CHUNK) await immediate();
-    if (isOver() || chunk === undefined || !take(chunk)) return;
-  }
-  seen.length = 0;
-  for (;;) {
-    await immediate();
-    const { done, value } = await reader.read();
-    if (isOver()) return;
-    if (done) return skim.ended();
-    onBytes?.(value.length);
-    if (!take(value)) return;
-  }
 }
 
 /** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
@@ -340,10 +265,7 @@ export function isEventStream(response: Response): boolean {
   return /^\s*text\/event-stream\s*(?:;|$)/i.test(response.headers.get('content-type') ?? '');
 }
 
-/**
- * Returns the index after the last empty line of `chunk`, which ends an event (WHATWG HTML §9.2.5); -1 if none ends in
- * it.
- */
+/** Returns the index after the last empty line, which ends an event (WHATWG HTML §9.2.5); -1 if there is none. */
 function lastBoundary(chunk: Uint8Array, before: number): number {
   for (let at = chunk.length - 1; at >= 0; at -= 1) {
     const byte = chunk[at];
@@ -365,27 +287,21 @@ const MARK = 4;
 const OF_BODIES = steps(0);
 const OF_STREAMS = steps(MARK);
 
-export interface MarkCounter {
-  /** Counts the marks in this part of the body, which continues the last part. */
-  count(part: Uint8Array): number;
-}
-
-export function countMarks(of: 'body' | 'event stream'): MarkCounter {
+/** Returns a function that counts the marks in the next part of a body. */
+export function countMarks(of: 'body' | 'event stream'): (part: Uint8Array) => number {
   const table = of === 'body' ? OF_BODIES : OF_STREAMS;
   let state = OUTSIDE;
-  return {
-    count(part) {
-      let marks = 0;
-      let now = state;
-      for (let at = 0; at < part.length; at += 1) {
-        // Sound: both indices are within their arrays.
-        const step = table[(now << 8) | (part[at] as number)] as number;
-        now = step & 3;
-        marks += step >> 2;
-      }
-      state = now;
-      return marks;
-    },
+  return (part) => {
+    let marks = 0;
+    let now = state;
+    for (let at = 0; at < part.length; at += 1) {
+      // Sound: both indices are within their arrays.
+      const step = table[(now << 8) | (part[at] as number)] as number;
+      now = step & 3;
+      marks += step >> 2;
+    }
+    state = now;
+    return marks;
   };
 }
 
@@ -397,8 +313,7 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
   set(OUTSIDE, '"', IN_STRING);
   set(OUTSIDE, '{[,', OUTSIDE | MARK);
   set(OUTSIDE, '\n\r', OUTSIDE | lineEnd);
-  // Applies to both states: an escaped character is one byte of the string, and so is the rest of the escape
-  // (`\u0022`).
+  // Both states: an escaped character is one byte of the string, and so is the rest of the escape (`\u0022`).
   table.fill(IN_STRING, IN_STRING << 8);
   set(IN_STRING, '\\', ESCAPED);
   set(IN_STRING, '"', OUTSIDE);
@@ -428,10 +343,7 @@ export interface EgressRules {
 const NAT64 = holding('64:ff9b::/96');
 const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
 
-/**
- * Returns why nothing is sent to a URL, to follow its host or path: "must use https". Returns undefined if the address
- * decides, or the URL is allowed.
- */
+/** Returns why nothing is sent to a URL, to follow its host or path: "must use https". */
 export function urlObjection(url: string, rules: EgressRules): string | undefined {
   if (!URL.canParse(url)) return 'is no URL';
   const { protocol, username, password, hostname } = new URL(url);
@@ -476,11 +388,6 @@ function literalIn(hostname: string): string | undefined {
   return addressOf(text) === undefined ? undefined : text;
 }
 
-/**
- * Makes the error of a request of which nothing was sent.
- * @param what names the field or server
- * @param reason follows the host
- */
 function egressForbidden(what: string, host: string, reason: string): CountersignError {
   const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
@@ -519,7 +426,7 @@ const systemResolve: Resolve = async (hostname) => await dns.lookup(hostname, { 
 /** Limit for look-up, TCP and TLS together. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Makes the connector that all outlets of a process share, so that TLS sessions are resumed. */
+/** All outlets of a process share the connector, so that TLS sessions are resumed. */
 function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.connector {
   const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(rules, resolve) });
   return (target, callback) => {

@@ -56,10 +56,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   });
 }
 
-/**
- * Wraps the server and tells whether a call was handed to it. A call that this worker already sent by the same consent
- * is not sent.
- */
+/** Tells whether a call was handed over. One that this worker has sent by the same consent is not sent. */
 function watched(
   server: ToolServer,
   sent: SentCalls,
@@ -190,7 +187,8 @@ async function callAsListed(
   const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
   if (unanswered !== undefined) return unanswered;
   // A call that people have approved needs no break-glass alert.
-  if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+  if (verdict.kind === 'allow' && input.proof.kind === 'policy')
+    tellBrokenGlass((message, meta) => void log.warn(message, meta), verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
   const asked = callRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
@@ -201,19 +199,12 @@ async function callAsListed(
   return await callWithToken(parts, input, meant, catalog);
 }
 
-/**
- * Tells whether a worker of the zone asked these questions. Mode `temporal` believes anyone who writes to the
- * namespace.
- */
+/** Mode `temporal` believes anyone who writes to the namespace. */
 function areAsked({ config, macs }: CallToolParts, requests: InputRequests, input: DispatchInput): boolean {
   return config.trust.mode === 'temporal' || macs?.areOurs(requests, input) === true;
 }
 
-function warn(message: string, meta: Record<string, unknown>): void {
-  log.warn(message, meta);
-}
-
-/** Builds the token request of a call, without its tool and proof: it is not known yet which tool the call meets. */
+/** Without tool and proof: it is not known yet which tool the call meets. */
 export function callRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],

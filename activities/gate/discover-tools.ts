@@ -143,7 +143,6 @@ function grantWanting(config: Config, request: TokenRequest, error: unknown): Au
   return need?.wants === 'grant' ? need : undefined;
 }
 
-/** Adds our own read tool if the operator lets runs read linked resources. */
 function withReading(
   { servers }: Pick<Config, 'servers'>,
   server: string,

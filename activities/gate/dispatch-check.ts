@@ -32,7 +32,6 @@ import { answerersNow, askedOf, checkConsent, checkRetry, hasEditedArguments, ty
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** Checks that the run named in the input scheduled the activity. Tools are listed and called for runs only. */
 export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace }: Scheduler): Refused | undefined {
   if (workflowType !== RUN_WORKFLOW) return forbidden('Tools are called only by runs.');
   if (workflowId !== run.workflowId || namespace !== run.namespace)
@@ -40,7 +39,6 @@ export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace
   return undefined;
 }
 
-/** Checks that the Temporal run which scheduled the call is the one named in the input. */
 export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
   const mistaken = checkRun(input.run, scheduler);
   if (mistaken !== undefined) return mistaken;
@@ -133,7 +131,6 @@ export function checkReach(
   };
 }
 
-/** Refuses a call through a missing catalog, if the run reached its server through one. */
 export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | undefined): Refused | undefined {
   if (server.catalog !== true || catalog !== undefined) return undefined;
   return {
@@ -142,8 +139,6 @@ export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | u
     message: `The catalog of ${server.name} is gone, and with it who may call what.`,
   };
 }
-
-// Changes of a definition since it was shown, for the people who are asked again.
 
 const MOST_FIELDS = 5;
 const VALUE_CHARACTERS = 120;
@@ -166,15 +161,10 @@ function quoted(value: JsonValue | undefined): string {
   return bounded(canonicalJson(value ?? null), VALUE_CHARACTERS);
 }
 
-// Finds calls that were sent in history that a reset has discarded.
-//
-// Such a call is a lost answer (INV-X1). A person is asked what became of it, as for every lost answer, and nothing is
-// sent before.
+// A call that was sent in history which a reset has discarded is a lost answer (INV-X1): a person is asked what became
+// of it, and nothing is sent before.
 
-/**
- * A run sends a call again by itself if the tool was repeatable when the call was judged. The tool, or the word of the
- * operator, may have changed since.
- */
+/** A run sends a call again if the tool was repeatable when it was judged. That may have changed. */
 export function checkResent(
   { callId, target, mayHaveRun }: DispatchInput,
   isRepeatable: boolean,

@@ -24,7 +24,6 @@ export interface LinkCheckParts {
   readonly readMessage?: ReadMessage;
 }
 
-/** Refuses a read that the operator no longer permits. */
 export function checkReading(
   { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
   { servers }: Pick<Config, 'servers'>,

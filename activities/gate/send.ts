@@ -16,8 +16,6 @@
  * 7. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
  *    lost answer. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass
  *    (INV-X1).
- *
- * One file, because what a call is sent with decides how its ending is told.
  */
 import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
@@ -69,12 +67,10 @@ import type { Leaving } from './statement.ts';
  */
 const READY_WITHIN_MS = 90_000 - STORING_MS;
 
-/** The tool as its server lists it now, with the secrets that the server was shown for that, and how it is called. */
+/** The tool as its server lists it now, and how it is called. */
 interface Meant extends CurrentTool {
   readonly request: TokenRequest;
-  /** This worker calls the tool repeatable. */
   readonly repeatable: boolean;
-  /** Set if the call is made as a task. */
   readonly task: WantedTask | undefined;
   readonly leaving: Leaving;
   /** Lets the server ask people in mid-call; undefined if it may not. */
@@ -126,20 +122,16 @@ export async function callWithToken(
   const { used: ending, token } = got;
   if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
-  const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
+  // The person who must fix it reads why there is no fresh token, for instance that the server trusts another issuer.
+  const whyNone = codedFailureIn(got.noOther)?.message;
+  const said =
+    ending.kind === 'refused' && whyNone !== undefined
+      ? { ...ending, message: `${ending.message} ${whyNone}` }
+      : ending;
   const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
   return wanting(ended, () =>
     said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
   );
-}
-
-/**
- * Explains why there is no fresh token to the person who must fix it, for instance that the server trusts another
- * issuer.
- */
-function whyNone(error: unknown): string {
-  const coded = codedFailureIn(error);
-  return coded === undefined ? '' : ` ${coded.message}`;
 }
 
 async function send(
@@ -174,10 +166,7 @@ async function send(
   });
 }
 
-/**
- * Lets another worker ask for the answer, if the server says where it comes. Returns nothing if the run would not know
- * what to do with the place, or if no key can seal it.
- */
+/** Lets another worker ask for the answer, if the run would know what to do with the place, and a key can seal it. */
 export function sealing(
   input: DispatchInput,
   seal: StateSeal | undefined,
@@ -192,7 +181,6 @@ const NO_KEY =
   'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
 const NOBODY_ASKED = 'policy lets this run ask nobody for input';
 
-/** Says whether the server may ask in this call, and what people have answered so far. */
 export async function inputOf(
   dispatch: DispatchInput,
   seal: StateSeal | undefined,
@@ -209,8 +197,8 @@ const KEY_DIGITS = 16;
 const CARRIED = /^(?![\t ])[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Names the proven call, whatever key the input holds. The digest tells a call from another one with the same id: a
- * model that is asked again, after a reset for instance, may propose another call.
+ * Names the proven call, whatever key the input holds. After a reset the model may propose another call with the same
+ * id: the digest tells them apart.
  */
 function idempotencyKeyOf({ run, callId, target, arguments: args }: DispatchInput): string {
   const { workflowId } = run;
@@ -233,7 +221,6 @@ function tooLate({ server, target }: DispatchInput): CallEnding {
 /** About a hundred bytes each. */
 const MOST_KNOWN = 20_000;
 
-/** Memory of the newest calls that this process has sent. */
 export class SentCalls {
   readonly #known: LRUCache<string, true>;
 
@@ -241,7 +228,7 @@ export class SentCalls {
     this.#known = new LRUCache({ max: most });
   }
 
-  /** Marks the call as sent; returns false if this worker has sent it before. */
+  /** Returns false if this worker has sent the call before. */
   take(input: DispatchInput): boolean {
     const keys = consentsOf(input).map((consent) => keyOf(input, consent));
     if (keys.some((key) => this.#known.has(key))) return false;
@@ -250,7 +237,6 @@ export class SentCalls {
   }
 }
 
-/** Keys of the consents behind a call. When several people agreed, the order of their decisions does not matter. */
 function consentsOf({ proof, runId }: DispatchInput): readonly string[] {
   switch (proof.kind) {
     case 'policy':
@@ -266,7 +252,6 @@ function keyOf({ run, callId, attempt }: DispatchInput, consent: string): string
   return hashOf({ namespace: run.namespace, workflowId: run.workflowId, callId, attempt, consent });
 }
 
-/** The parts of a dispatch that has begun. */
 export interface Underway extends CallToolParts {
   readonly pulse: Pulse;
   /** Epoch ms. */
@@ -299,7 +284,7 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** The last progress that Temporal was told of a call. It is all that is known if the call ends without an answer. */
+/** What Temporal was told last: all that is known if the call ends without an answer. */
 export interface Told {
   last?: CallProgress;
   /** When the call left, if it did. */
@@ -307,8 +292,8 @@ export interface Told {
 }
 
 /**
- * Returns a check for a worker that shuts down while the call is wanted and has reported where its answer comes. It
- * must be created inside the activity; Temporal's cancellation may run it outside.
+ * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Must be called
+ * inside the activity; Temporal's cancellation may run what it returns outside.
  */
 export function handingOn(told: Told): () => boolean {
   const context = Context.current();
@@ -342,7 +327,9 @@ export function resultOf(
         kind: 'ended',
         ...token,
         outcome: { kind: 'unknown', code: ending.code, message: ending.message },
-        ...sentOf(last, ending),
+        ...(last?.sentAt === undefined
+          ? {}
+          : { sent: { at: last.sentAt, ...defined({ bytes: ending.bytes, progress: last.progress }) } }),
         ...(handingOn(told)() && last?.resume !== undefined ? { resume: last.resume } : {}),
       };
     case 'not-sent':
@@ -359,23 +346,8 @@ export function resultOf(
   }
 }
 
-/** Adds what the server was told in mid-call; every call that was sent reports it. */
 function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
   return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
-}
-
-function sentOf(
-  last: CallProgress | undefined,
-  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
-): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
-  if (last?.sentAt === undefined) return {};
-  const { sentAt, progress } = last;
-  return {
-    sent: {
-      at: sentAt,
-      ...defined({ bytes, progress }),
-    },
-  };
 }
 
 function notSent({
@@ -386,18 +358,12 @@ function notSent({
   return { kind: 'not-sent', code, message, ...defined({ retryAfterMs }) };
 }
 
-/**
- * True if the call is no longer wanted. A worker that shuts down also cancels its activities, but another worker
- * replaces them.
- */
+/** True if the call is no longer wanted; where its worker shuts down, another one takes it. */
 function isWithdrawn(): boolean {
   return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
 }
 
-/**
- * Returns the result of a failure before sending. The run tries again what may pass, because nothing has left this
- * worker.
- */
+/** Returns the result of a failure before sending: nothing has left, so the run tries again what may pass. */
 export function endedBeforeSending(error: unknown): DispatchResult {
   if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
   if (cancellationSignal().aborted)

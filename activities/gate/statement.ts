@@ -58,7 +58,7 @@ interface Statement {
 
 type Place = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'arguments'>;
 
-/** Returns what was shown of a request for consent. @param callId the call that was asked about, if it was another */
+/** What was shown of a request for consent. @param callId the call that was asked about, if it was another */
 export function shownForConsent(
   { callId: own, target }: Place,
   { generation, arguments: args, approvers }: ShownRequest,
@@ -82,7 +82,6 @@ export function statementOf(
   };
 }
 
-/** Digest under which a request was shown in the Temporal run `runId`. */
 export function digestShown({ run }: Pick<DispatchInput, 'run'>, shown: Shown, runId: string): string {
   const { namespace, workflowId, initiator } = run;
   return requestDigest({ ...shown, namespace, tenant: initiator.tenant, workflowId, runId });
@@ -114,9 +113,7 @@ function isOfThisRun({ decidedIn }: Pick<DispatchInput, 'decidedIn'>, answers: r
   return answers.every(({ runId }) => decidedIn.includes(runId));
 }
 
-/** The state of the call as it leaves. */
 export interface Leaving extends Answerers {
-  /** Hash of the definition of the tool that is called. */
   readonly definitionHash: string;
   /** Epoch ms. */
   readonly at: number;
@@ -138,10 +135,7 @@ export type Spent =
   /** Epoch ms. */
   | { readonly kind: 'lapsed'; readonly end: number };
 
-/**
- * Says why a statement no longer counts; undefined if it does.
- * @param isEnough tells whether the authors of the statement meet a rule
- */
+/** Says why a statement no longer counts. @param isEnough tells whether its authors meet a rule */
 function spentNow(
   { shown, decidedAt = Number.NaN }: Statement,
   now: Leaving,
@@ -169,10 +163,7 @@ type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;
 type Allowing = Extract<Verdict, { kind: 'allow' | 'ask' }>;
 type Reopened = Extract<DispatchResult, { kind: 'reopen' }>;
 
-/**
- * Checks that the call has the consent that the verdict of this worker wants.
- * @param now epoch ms
- */
+/** Checks that the call has the consent that the verdict of this worker wants. */
 export function checkConsent(
   input: DispatchInput,
   verdict: Verdict,
@@ -258,7 +249,7 @@ function extensionsIn(input: DispatchInput, proof: DecisionProof): readonly Vote
   }));
 }
 
-/** Returns the deadline after all extensions that the rule permits. An invalid one is no time to be before. */
+/** The deadline after all extensions that the rule permits; NaN is no time to be before. */
 function deadlineIn({ approvers, deadline, extended }: DecisionProof): number {
   const times = {
     openedAt: Date.parse(extended?.openedAt ?? ''),
@@ -327,7 +318,6 @@ function checkStanding(
   return lapse(proof.decidedAt, now, shown.approvers, verdict);
 }
 
-/** @param now epoch ms */
 function lapse(
   decidedAt: string,
   now: number,
@@ -339,7 +329,6 @@ function lapse(
   return end === undefined ? undefined : gone('APPROVAL_LAPSED', describeLapse(end), verdict);
 }
 
-/** Asks for a fresh decision by the people whom policy names now. */
 function gone(code: string, message: string, verdict: Allowing): Reopened {
   return { kind: 'reopen', code, message, ...askedOf(verdict) };
 }
@@ -348,7 +337,7 @@ function stricter(verdict: Extract<Verdict, { kind: 'ask' }>, message: string): 
   return gone('VERDICT_STRICTER', message, verdict);
 }
 
-/** Puts the new question once, to the people whom policy names now and to nobody else. */
+/** Puts the new question to the people whom policy names now and to nobody else. */
 export function askedOf(verdict: Verdict): Pick<Reopened, 'approvers' | 'deadlineSeconds'> {
   if (verdict.kind !== 'ask') return {};
   return { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
@@ -358,7 +347,6 @@ function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
   return explain.map(({ text }) => ` ${visible(text)}`).join('');
 }
 
-/** True if a person chose the arguments, which the judge of the model's turn has not seen. */
 export function hasEditedArguments({ proof }: DispatchInput): boolean {
   return proof.kind === 'decision' && proof.edit !== undefined;
 }
@@ -401,12 +389,9 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
 //    wants it.
 // 5. A grant is taken from the run's initiator alone, for the server for which it was asked.
 
-/** Asks the same again: what became of the call, or what its server wants to know. */
 function again(asks: 'outcome' | 'input', code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
   return { kind: 'reopen', code, message, asks };
 }
-
-// The decision to send a call again that may have run.
 
 export function checkRetry(
   input: DispatchInput,
@@ -437,8 +422,6 @@ export function checkRetry(
 function isConsentedSince({ proof }: DispatchInput, { decidedAt = Number.NaN }: Statement): boolean {
   return proof.kind === 'decision' && Date.parse(proof.decidedAt) >= decidedAt;
 }
-
-// Answers for a server.
 
 /** @param areAsked tells whether the server is known to have asked these questions in this call */
 export function checkProvided(
@@ -494,8 +477,6 @@ function spent(input: DispatchInput, provided: readonly ProvisionProof[], now: L
   }
   return undefined;
 }
-
-// Authorizations.
 
 type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
 

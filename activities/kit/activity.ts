@@ -45,7 +45,6 @@ export function coded<Input, More extends readonly unknown[], Output>(
 /** Failures that the log has. */
 const TOLD = new WeakSet<ApplicationFailure>();
 
-/** Returns the failure as which an error leaves an activity. */
 export function codedFailure(error: unknown): ApplicationFailure {
   // The failure is complete, including whether the activity is tried again.
   if (error instanceof ApplicationFailure && isErrorCode(error.type)) return error;
@@ -111,14 +110,12 @@ export function faultName(error: unknown): string {
   return name.slice(0, LONGEST);
 }
 
-/** The result of a dispatch that is refused before any of it is sent. */
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
 export function forbidden(message: string): Refused {
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
-/** Tells who scheduled the current activity, by Temporal's word, which no input can forge. */
 export function currentScheduler(): Scheduler {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
@@ -134,10 +131,9 @@ export function currentScheduler(): Scheduler {
   };
 }
 
-/** The scheduler by Temporal's word, not by the input's. */
+/** Who scheduled the current activity, by Temporal's word, which no input can forge. */
 export interface Scheduler {
   readonly namespace: string;
-  /** Type of the activity. */
   readonly activity: string;
   readonly workflowType: string | undefined;
   readonly workflowId: string | undefined;

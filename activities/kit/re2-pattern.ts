@@ -14,20 +14,18 @@ const INSTRUCTION_BYTES = 200;
  * Returns how long the program of a pattern is. Groups that repeat multiply: 190 characters may make 180,000.
  * @throws RE2JSException if the pattern is not RE2
  */
-export function instructionsOf(pattern: string, flags = 0): number {
-  return RE2JS.compile(pattern, flags).programSize();
+export function instructionsOf(pattern: string): number {
+  return RE2JS.compile(pattern).programSize();
 }
 
 export class Re2Pattern {
   /** About what it takes at most. */
   readonly bytes: number;
-  readonly #set: RE2Set;
+  readonly #set = new RE2Set(RE2Set.UNANCHORED, 0, STATES_BYTES);
 
   /** @throws RE2JSException if the pattern is not RE2 */
-  constructor(pattern: string, { dotAll = false }: { readonly dotAll?: boolean } = {}) {
-    const flags = dotAll ? RE2JS.DOTALL : 0;
-    this.bytes = STATES_BYTES + instructionsOf(pattern, flags) * INSTRUCTION_BYTES;
-    this.#set = new RE2Set(RE2Set.UNANCHORED, flags, STATES_BYTES);
+  constructor(pattern: string) {
+    this.bytes = STATES_BYTES + instructionsOf(pattern) * INSTRUCTION_BYTES;
     this.#set.add(pattern);
     this.#set.compile();
   }

@@ -57,10 +57,7 @@ export function mustWait(breaker: Breaker, { openMs }: BreakerRule, tenant: stri
   return tried < 0 || tried >= openMs ? 0 : Math.min(openMs - tried, LOOK_AGAIN_MS);
 }
 
-/**
- * Lets a call pass. Called only after `mustWait` returned 0.
- * @returns whether the call is the one that tries
- */
+/** Lets a call pass, after `mustWait` returned 0. @returns whether it is the one that tries */
 export function passed(
   breaker: Breaker,
   tenant: string,
@@ -70,10 +67,7 @@ export function passed(
   return { breaker: { state: 'half-open', since: now, tenant, ...defined({ by: breaker.by }) }, tries: true };
 }
 
-/**
- * Records the end of a call.
- * @param tries the value that `passed` returned for it
- */
+/** Records the end of a call. @param tries as `passed` returned it */
 export function ended(
   breaker: Breaker,
   rule: BreakerRule,

@@ -7,8 +7,6 @@
  * 2. `enter` and `leave` belong together; a second `leave` changes nothing.
  * 3. A 429 is about the caller (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
  * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
- *
- * One file, because each limit reads the same counts, and a place is taken and given back around one dispatch.
  */
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { HeldBy } from '../../contracts/schemas/call.ts';
@@ -20,9 +18,9 @@ import { signOfList } from '../mcp/listing.ts';
 import type { CallEnding, Health, ServerSign, ToolServer } from '../mcp/port.ts';
 import { type Breaker, type BreakerRule, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
-/** A server that asks for more time is believed for the call that it answered, not for all others. */
+/** A server that asks for more is believed for the call that it answered, not for all others. */
 const LONGEST_HOLD_MS = 300_000;
-/** Number of unconfigured servers that are remembered; they come by URL. */
+/** Unconfigured servers that are remembered; they come by URL. */
 const MOST_UNLISTED = 1_000;
 const WHOLE_SERVER = '';
 
@@ -52,7 +50,7 @@ interface HeldBack {
 
 export interface Entered {
   readonly kind: 'entered';
-  /** Counts one more request from the same place. It waits for nothing, and later callers wait for it. */
+  /** Counts one more request from the same place, which waits for nothing. */
   more(): void;
   leave(health: Health, asked?: ServerSign['asked']): void;
 }
@@ -90,11 +88,9 @@ export interface ServerLimitsParts {
   readonly random?: () => number;
 }
 
-/** Counts of the calls of this process, by server address. */
 export class ServerLimits {
   readonly #parts: Required<ServerLimitsParts>;
   readonly #servers = new Map<string, Server>();
-  /** Calls under way of all servers that have no name. */
   #unlisted = 0;
 
   constructor({ now = Date.now, random = Math.random, ...parts }: ServerLimitsParts) {
@@ -129,19 +125,14 @@ export class ServerLimits {
       leave: (health, asked) => {
         if (!isIn) return;
         isIn = false;
-        this.#leave(server, caller, { health, asked, tries, began: now });
+        this.#leave(server, caller, { health, asked, tries });
       },
     };
   }
 
-  #leave(
-    server: Server,
-    { tenant }: Caller,
-    { tries, health, asked, began }: ServerSign & { readonly tries: boolean; readonly began: number },
-  ): void {
+  #leave(server: Server, { tenant }: Caller, { tries, health, asked }: ServerSign & { readonly tries: boolean }): void {
     const now = this.#parts.now();
     const { name, rule } = server;
-    server.line.took(Math.max(0, now - began));
     this.#count(server, -1);
     if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
     if (asked === undefined || asked.ms <= 0) return;
@@ -243,11 +234,7 @@ export function rateOf(perSecond: number): Rate {
   return { most, windowMs: Math.ceil((most * 1_000) / perSecond) };
 }
 
-/**
- * Returns the times that still count.
- * @param begun epoch ms, oldest first
- * @param now epoch ms
- */
+/** Returns the times that still count. @param begun oldest first, in epoch ms as `now` */
 export function within({ windowMs }: Rate, begun: readonly number[], now: number): readonly number[] {
   // A time in the future is from a clock that was set back since, and would count for ever.
   return begun.filter((at) => at <= now && now - at < windowMs);
@@ -267,36 +254,27 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
 // Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is
 // told again; one that does not come back is forgotten.
 
-/** No worker repeats the same call sooner than the shortest time, or leaves it alone for longer than the longest. */
+/** Bounds of a wait, as far as this worker sets it. */
 const SHORTEST_MS = 100;
 const LONGEST_MS = 30_000;
 /** Calls that come back in vain come more and more rarely, because each return is in the run's history. */
 const RAREST_MS = 10_000;
-/** How late a waiting call may come back, in ms. */
 const LATE_MS = 5_000;
 /** Share of the wait that is added at random, so that waiting calls do not come back together. */
 const SPREAD = 0.25;
 const WIDEST_MS = 10_000;
-/** Weight of the latest call in the mean. */
-const WEIGHT = 0.2;
+/** What a call is taken to last. */
+const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 
 class Line {
   /** Key of a call → when it comes back, epoch ms. */
   readonly #waiting = new Map<string, number>();
-  /** Mean duration of a call; the first guess is a second. */
-  #meanMs = 1_000;
-
-  /** Adds the duration of a finished call. */
-  took(ms: number): void {
-    this.#meanMs += WEIGHT * (ms - this.#meanMs);
-  }
 
   leave(key: string): void {
     this.#waiting.delete(key);
   }
 
-  /** Counts the other calls that wait. */
   ahead(key: string, now: number): number {
     for (const [other, due] of this.#waiting) if (due + LATE_MS < now) this.#waiting.delete(other);
     return this.#waiting.size - (this.#waiting.has(key) ? 1 : 0);
@@ -307,18 +285,13 @@ class Line {
    * @param places all places of the server, which are taken
    */
   untilFree(key: string, places: number, now: number): number {
-    return Math.min(LONGEST_MS, (this.#meanMs * (this.ahead(key, now) + 1)) / places);
+    return Math.min(LONGEST_MS, (CALL_MS * (this.ahead(key, now) + 1)) / places);
   }
 
-  /**
-   * Notes that the call waits.
-   * @param random from 0 up to 1
-   * @returns how long it should wait, in ms
-   */
+  /** Notes that the call waits, and returns for how long. @param random from 0 up to 1 */
   wait(key: string, ms: number, attempt: number, now: number, random: number): number {
     const atLeast = Math.max(ms, Math.min(RAREST_MS, SHORTEST_MS * 2 ** Math.min(attempt - 1, 20)));
     const wait = Math.ceil(atLeast + random * Math.min(WIDEST_MS, atLeast * SPREAD));
-    // A call that does not fit is only not counted.
     if (this.#waiting.size < MOST_WAITING || this.#waiting.has(key)) this.#waiting.set(key, now + wait);
     return wait;
   }
@@ -335,7 +308,6 @@ class Line {
 
 const NOTHING: ServerSign = { health: 'neutral' };
 
-/** @param send dispatches through the server that it is given */
 export async function withinLimits(
   limits: ServerLimits,
   server: ToolServer,

@@ -86,7 +86,7 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   return unknown(names, lost ?? reasonOf(error, 'the answer could not be read'), exchange);
 }
 
-/** Classifies a call without a session: whatever the reason, the tool was not called. */
+/** Without a session the tool was not called, whatever the reason. */
 export function endingOfConnect(
   cause: unknown,
   exchange: Exchange,
@@ -104,10 +104,8 @@ export function endingOfConnect(
 }
 
 /**
- * Classifies a call that the server answered with an error instead of a result.
- *
  * @param noInput why the server could not ask people, if it could not
- * @param asked true if the server had asked something in the middle of the call
+ * @param asked the server had asked something in the middle of the call
  */
 export function endingOfError(
   { code, message }: Extract<RawAnswer, { kind: 'error' }>,
@@ -118,6 +116,15 @@ export function endingOfError(
   if (asked || !REFUSING_RPC.has(code) || saysAfterwards(message))
     return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
   if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
+  return refusedBy({ code, message }, names, noInput);
+}
+
+/** @param noInput why the server could not ask people, if it could not */
+export function refusedBy(
+  { code, message }: Omit<Extract<RawAnswer, { kind: 'error' }>, 'kind'>,
+  names: Names,
+  noInput?: string,
+): CallEnding {
   const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
   return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}${why}` });
 }
@@ -138,9 +145,7 @@ export function vanished(names: Names): CallEnding {
   };
 }
 
-/**
- * The call was neither done nor refused: the server stopped for an input that it does not get, or made the call a task.
- */
+/** The server stopped for an input that it does not get, or made the call a task. */
 export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
   return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
@@ -170,7 +175,6 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
   };
 }
 
-/** Why nothing came of a request whose proof the server refused, and that was not sent again. */
 export const NONCE_WANTED = 'it wants another nonce in each proof (use_dpop_nonce, RFC 9449 §9)';
 
 /** The server has not looked at the token yet, so this says nothing of it: a later try may have a nonce in time. */
@@ -201,7 +205,6 @@ export function unknown(names: Names, reason: string, { received }: Exchange = {
   };
 }
 
-/** A server's refusal of a request before it acted on it. */
 interface Refusal {
   readonly code: ErrorCode;
   readonly reason: string;
@@ -219,7 +222,7 @@ const REFUSING = new Set([
 /** No MCP server is at this address now, which may pass. */
 const ABSENT = new Set([404, 405, 410]);
 
-/** Says why HTTP or the SDK's authorization refused a request; undefined if neither did. */
+/** Undefined if neither HTTP nor the SDK's authorization refused the request. */
 export function refusalIn(
   error: unknown,
   { retryAfterMs, declined }: Exchange,
@@ -255,7 +258,6 @@ export function statusOf(error: unknown): number | undefined {
   return SdkHttpError.isInstance(error) ? error.status : undefined;
 }
 
-/** Undefined if there is none that could be read. */
 export function bodyOf(error: unknown): string | undefined {
   if (!SdkHttpError.isInstance(error)) return undefined;
   const { text } = error.data;

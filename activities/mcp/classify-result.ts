@@ -16,7 +16,6 @@
  *
  * One file, because a result is read, scrubbed, measured and kept in one order, which no part can change alone.
  */
-import { Validator } from '@cfworker/json-schema';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
@@ -32,11 +31,10 @@ import {
   nestsTooDeeply,
   LARGE_NUMBER,
 } from '../kit/json.ts';
-import { dialectOf } from '../kit/json-schema.ts';
+import { ServerSchema } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
-import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
-import type { LargeAnswer } from './large-answer.ts';
+import { endingOfError, halfway, isV1UnknownTool, type Names, refusedBy, vanished } from './classify-failure.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
 import type { RawAnswer } from './session.ts';
 
@@ -46,13 +44,10 @@ export interface MeaningParts {
   readonly artifacts: ArtifactStore;
   readonly scrub: Scrubber;
   readonly names: Names;
-  /**
-   * True if the server had asked something in the middle of the call: then no answer proves that the call did not run.
-   */
+  /** The server had asked something in the middle of the call: then no answer proves that it did not run. */
   readonly asked?: boolean | undefined;
 }
 
-/** The parts of a call that its answer is checked against. */
 export type Answered = Pick<ToolCall, 'resultBytes' | 'sharedBy' | 'signal' | 'noInput'> & {
   readonly definition: { readonly outputSchema?: JsonObject | undefined };
 };
@@ -131,17 +126,6 @@ export async function executed(
   return { kind: 'executed', isError, result };
 }
 
-/**
- * The tool has run, and its result is too large to be kept.
- * @param says what the result was seen to tell
- */
-export function oversized(says: LargeAnswer): CallEnding {
-  const note = 'the result is larger than this service reads, and is lost';
-  const isError = says === 'failure';
-  const text = `[The tool has run${isError ? ', and says that it failed' : ''}; ${note}.]`;
-  return { kind: 'executed', isError, result: { content: [{ type: 'text', text }], warnings: [note] } };
-}
-
 /** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */
 export function quoted(scrub: Scrubber, text: string): string {
   const line = scrubbedBeginning(scrub, text)
@@ -153,7 +137,6 @@ export function quoted(scrub: Scrubber, text: string): string {
 
 export interface ResultRules extends ContentRules {
   readonly maxBytes: number;
-  /** Number of calls that share the turn's room, if `maxBytes` is a share of it. */
   readonly sharedBy?: number;
   readonly outputSchema?: JsonObject;
   /** Time for everything that is stored of one result. */
@@ -163,7 +146,7 @@ export interface ResultRules extends ContentRules {
 const MAX_WARNINGS = 20;
 const MAX_WARNING_CHARACTERS = 300;
 
-/** Keeps a result within the rules. Never throws: the tool has run. */
+/** Never throws: the tool has run. */
 export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
@@ -226,13 +209,8 @@ const CHECK_MS = 200;
 export function outputViolation(outputSchema: JsonObject, structured: unknown): string | undefined {
   if (structured === undefined) return 'the tool promised a structured result and gave none';
   try {
-    const { valid, errors } = within(CHECK_MS, () =>
-      new Validator(outputSchema, dialectOf(outputSchema) ?? '2020-12').validate(structured),
-    );
-    if (valid) return undefined;
-    // The last error is the innermost.
-    const { instanceLocation, error } = errors.at(-1) ?? { instanceLocation: '#', error: 'no reason given' };
-    return `the result does not match the tool's output schema at ${instanceLocation}: ${error}`;
+    const problem = within(CHECK_MS, () => new ServerSchema(outputSchema).problems(structured)).at(-1);
+    return problem === undefined ? undefined : `the result does not match the tool's output schema at ${problem}`;
   } catch {
     return "the tool's output schema could not be applied";
   }
@@ -253,21 +231,17 @@ const MAX_PARTS = 1_000;
 const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
 
-/** A part as the server sent it: no field is known. */
 type RawPart = Readonly<Record<string, unknown>>;
 
 const DROPPED = Symbol('dropped');
 
-/** Stores base64, up to the number of parts that one result may store. Returns undefined if it failed. */
+/** Undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
 const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
 
-/**
- * Collects all texts of the parts that may be kept. They are scrubbed together, because a secret may be split over two
- * parts.
- */
+/** Texts of the parts that may be kept, to be scrubbed together: a secret may be split over two parts. */
 function textsOf(given: unknown): RawPart[] {
   return partsOf(given)
     .slice(0, MAX_PARTS)
@@ -373,7 +347,6 @@ async function resourceOf(
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
 
-/** Stores bytes as an artifact. A failure is a warning and gives undefined. */
 async function stored(
   bytes: Uint8Array,
   contentType: string,
@@ -456,7 +429,7 @@ function longestPrefix(text: string, maxBytes: number, fits: (prefix: string) =>
   return text.slice(0, half ? low - 1 : low);
 }
 
-/** Size with the comma or bracket that joins the part to the next. */
+/** With the comma or bracket after it. */
 function sizeOf(part: ResultPart): number {
   return byteLength(JSON.stringify(part)) + 1;
 }
@@ -466,7 +439,6 @@ function sizeOf(part: ResultPart): number {
 
 /** 2025-11-25 says -32002; 2026-07-28, and both SDKs before it, -32602. */
 const NO_SUCH_RESOURCE: ReadonlySet<number> = new Set([-32_002, -32_602]);
-const MISSING_CAPABILITY = -32_021;
 
 export function isRead({ definition }: Pick<ToolCall, 'definition'>): boolean {
   return definition.name === READ_RESOURCE;
@@ -479,7 +451,7 @@ export function uriOf(call: Pick<ToolCall, 'definition' | 'arguments'>): string 
   return uri;
 }
 
-/** Puts contents into the form of a tool's result, so that they take its path: each is an embedded resource. */
+/** Puts contents into the form of a tool's result: each is an embedded resource. */
 function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { resultType } = rest;
   const content = Array.isArray(contents)
@@ -488,20 +460,9 @@ function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown
   return defined({ resultType, content });
 }
 
-/**
- * Classifies a read that the server answered with an error.
- * @param noInput why the server could not ask people, if it could not
- */
-function endingOfRead(
-  { code, message }: Extract<RawAnswer, { kind: 'error' }>,
-  names: Names,
-  noInput?: string,
-): CallEnding {
-  const said = `JSON-RPC error ${code}: ${names.quote(message)}`;
-  if (NO_SUCH_RESOURCE.has(code)) {
-    const text = `Server "${names.server}" has no such resource, or not any more; nothing was read (${said}).`;
-    return { kind: 'refused', code: 'RESOURCE_UNKNOWN', message: text };
-  }
-  const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
-  return refused(names, { code: 'TOOL_REFUSED', reason: `${said}${why}` });
+function endingOfRead(error: Extract<RawAnswer, { kind: 'error' }>, names: Names, noInput?: string): CallEnding {
+  const { code, message } = error;
+  if (!NO_SUCH_RESOURCE.has(code)) return refusedBy(error, names, noInput);
+  const text = `Server "${names.server}" has no such resource, or not any more; nothing was read (JSON-RPC error ${code}: ${names.quote(message)}).`;
+  return { kind: 'refused', code: 'RESOURCE_UNKNOWN', message: text };
 }

@@ -4,8 +4,6 @@
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
  *    would hide what is missing. Only listed tools that can be offered are held.
- *
- * One file, because what is read of a list and what is refused of it are one subject.
  */
 import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
@@ -15,14 +13,14 @@ import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.t
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import { quoted, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
-import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
+import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
 import {
   ConnectFailure,
-  type Exchange,
   NEVER_MS,
   openSession,
   type Priors,
@@ -58,7 +56,7 @@ export interface ListingRequest {
   readonly fetch?: GuardedFetch;
 }
 
-/** A list that is being made, with the session's id among its secrets: calls may go on in that session. */
+/** With the session's id among its secrets: calls may go on in that session. */
 interface Listing extends ListingRequest {
   readonly scrub: Scrubber;
 }
@@ -91,8 +89,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped, sessionId } = error;
-    const reason = stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[stopped];
-    throw failure(within(sessionId), cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
+    throw failure(within(sessionId), { error: cause, exchange, stopped }, 'the protocol could not be agreed on');
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
@@ -127,7 +124,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
     let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
-      if ('error' in page) throw unread(request, page.error, wire.exchange(), waiting.stopped);
+      if ('error' in page) throw unread(request, page.error, session, waiting);
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       count += tools.length;
@@ -138,7 +135,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
       for (const tool of tools as readonly unknown[]) {
         await listed.add(tool);
         // Other work had its turn: the time may be over, or nobody wants the list any more.
-        if (waiting.stopped !== undefined) throw unread(request, undefined, wire.exchange(), waiting.stopped);
+        if (waiting.stopped !== undefined) throw unread(request, undefined, session, waiting);
       }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       // The spec leaves it out at the end; servers whose language writes absent texts as empty ones do not.
@@ -153,9 +150,8 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
   }
 }
 
-function unread(request: Listing, error: unknown, exchange: Exchange, stopped: Stop | undefined): CountersignError {
-  const reason = stopped === undefined ? 'the answer could not be read' : STOPPED[stopped];
-  return failure(request, error, exchange, reason, faultOf({ error, exchange, stopped }, 'asking'));
+function unread(request: Listing, error: unknown, { wire }: Session, { stopped }: Waiting): CountersignError {
+  return failure(request, { error, exchange: wire.exchange(), stopped }, 'the answer could not be read');
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };
@@ -169,21 +165,18 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
   return transport.answer?.kind === 'result' ? { result: transport.answer.result } : { error: undefined };
 }
 
-function failure(
-  request: Listing,
-  error: unknown,
-  exchange: Exchange,
-  otherwise: string,
-  fault: ServerFault | undefined,
-): CountersignError {
+function failure(request: Listing, trace: Parameters<typeof faultOf>[0], otherwise: string): CountersignError {
+  const { error, exchange, stopped } = trace;
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   if (exchange.nonceWanted === true) return failed(request, NONCE_WANTED);
   const refusal = refusalIn(error, exchange, (text) => quoted(request.scrub, text));
   if (refusal === undefined || !KEPT.has(refusal.code)) {
     const { retryAfterMs } = exchange;
     const asked = refusal && retryAfterMs !== undefined ? { code: refusal.code, ms: retryAfterMs } : undefined;
+    const fault = faultOf(trace, 'asking');
     const health = fault === undefined ? (refusal === undefined ? 'neutral' : 'up') : 'down';
-    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), retryAfterMs, { health, asked });
+    const reason = refusal?.reason ?? reasonOf(error, stopped === undefined ? otherwise : STOPPED[stopped]);
+    return failed(request, reason, retryAfterMs, { health, asked });
   }
   const { code, reason, requiredScope } = refusal;
   const message = `Server "${request.connection.name}" refused to list its tools: ${reason}`;
@@ -200,7 +193,6 @@ function failed(
   return new ListingFailure('DISCOVERY_FAILED', message, defined({ retryAfterMs }), sign);
 }
 
-/** A failed list of tools, with what it shows of the server. */
 export class ListingFailure extends CountersignError {
   readonly sign: ServerSign;
 
@@ -230,9 +222,6 @@ const CUT = ' […]';
 /** A tool without this field counts as `forbidden`. */
 const TASK_SUPPORT = ['required', 'optional'] as const;
 
-/** Bytes that are searched for secrets before other work of the process has its turn. */
-const TURN_BYTES = 262_144;
-
 const TWICE = 'the server lists this name more than once';
 
 interface Listed {
@@ -249,7 +238,6 @@ export class ListedTools {
   readonly #listed: Listed[] = [];
   readonly #named = new Map<string, Listed>();
   #bytes = 0;
-  #sinceTurn = 0;
 
   /** @param mayBeTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, mayBeTasks: boolean) {
@@ -271,20 +259,12 @@ export class ListedTools {
       twin.bytes = 0;
       return;
     }
-    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks, (searched) => {
-      this.#sinceTurn += searched;
-    });
+    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
     const listed = { name, read, bytes };
     this.#bytes += bytes;
     this.#listed.push(listed);
     this.#named.set(name, listed);
-    await this.#turn();
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#sinceTurn < TURN_BYTES) return;
-    this.#sinceTurn = 0;
     await nextTurn();
   }
 
@@ -297,19 +277,13 @@ export class ListedTools {
         continue;
       }
       refused.push(refusedAs(this.#scrub, name, read));
-      this.#sinceTurn += name.length;
-      await this.#turn();
+      await nextTurn();
     }
     return { tools, refused };
   }
 }
 
-function definitionOf(
-  tool: unknown,
-  scrub: Scrubber,
-  mayBeTask: boolean,
-  searching: (bytes: number) => void,
-): ToolDefinition | string {
+function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
@@ -333,7 +307,6 @@ function definitionOf(
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;
-  searching(bytes);
   // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
   // into a string and an object into an object.
   const clean = scrub.value({ name, title, description, ...kept }) as Omit<ToolDefinition, 'taskSupport'>;
@@ -379,55 +352,18 @@ const KEY = 'x-mcp-header';
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-const PRIMITIVES: readonly JsonValue[] = ['string', 'integer', 'boolean'];
-
-/** Keywords whose value is data, not a schema. */
-const DATA = new Set(['default', 'const', 'enum', 'examples']);
-
-/** Keywords whose value maps names to schemas. */
-const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
+const PRIMITIVES: readonly (JsonValue | undefined)[] = ['string', 'integer', 'boolean'];
 
 export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   const seen = new Set<string>();
-
-  const declaredFault = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
+  for (const [{ [KEY]: declared, type }, place] of schemasIn(inputSchema)) {
+    if (declared === undefined) continue;
+    if (place !== 'property') return `${KEY} stands where no chain of properties leads`;
     if (typeof declared !== 'string' || !TOKEN.test(declared)) return `${KEY} is no HTTP token`;
-    if (type === undefined || !PRIMITIVES.includes(type))
-      return `${KEY} "${declared}" is not on a string, integer or boolean`;
+    if (!PRIMITIVES.includes(type)) return `${KEY} "${declared}" is not on a string, integer or boolean`;
     const name = declared.toLowerCase();
     if (seen.has(name)) return `${KEY} "${declared}" is declared twice`;
     seen.add(name);
-    return undefined;
-  };
-
-  /** `reachable` means reached by a chain of `properties` alone, below the root. */
-  const visit = (node: JsonValue | undefined, reachable: boolean): string | undefined => {
-    if (Array.isArray(node)) return first(node, (item: JsonValue) => visit(item, false));
-    if (!isObject(node)) return undefined;
-    const declared = node[KEY];
-    if (declared !== undefined) {
-      const fault = reachable
-        ? declaredFault(declared, node['type'])
-        : `${KEY} stands where no chain of properties leads`;
-      if (fault !== undefined) return fault;
-    }
-    const chained = node === inputSchema || reachable;
-    return first(Object.entries(node), ([keyword, below]) => {
-      if (DATA.has(keyword)) return undefined;
-      if (!NAMED.has(keyword)) return visit(below, false);
-      return isObject(below)
-        ? first(Object.values(below), (named) => visit(named, chained && keyword === 'properties'))
-        : undefined;
-    });
-  };
-
-  return visit(inputSchema, false);
-}
-
-function first<Item>(items: readonly Item[], problemOf: (item: Item) => string | undefined): string | undefined {
-  for (const item of items) {
-    const fault = problemOf(item);
-    if (fault !== undefined) return fault;
   }
   return undefined;
 }

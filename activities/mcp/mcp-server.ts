@@ -13,7 +13,6 @@
  *
  * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
  */
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -25,7 +24,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { currentTrace } from '../kit/trace.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -43,7 +42,7 @@ import {
   unfinished,
   withFault,
 } from './classify-failure.ts';
-import { isRead, meaningOf, namesOf, oversized, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
+import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
 import { createKeptSessions, type KeptSessions, sharesSession } from './kept-sessions.ts';
 import { listTools } from './listing.ts';
@@ -64,7 +63,6 @@ import {
   ASKING,
   ConnectFailure,
   createPriors,
-  type Exchange,
   IDEMPOTENCY_HEADER,
   NEVER_MS,
   openSession,
@@ -83,7 +81,7 @@ import {
  */
 const CONNECT_MS = 10_000;
 
-/** Time in ms that a call needs to be sent once more. */
+/** What a call needs to be sent once more. */
 const LEAST_MS = 1_000;
 
 export interface McpToolServerOptions {
@@ -98,18 +96,10 @@ export interface McpToolServerOptions {
   readonly legacy?: LegacyCalls;
 }
 
-/** Returns the ending of a call whose result was too large to be kept; undefined if there is none, as far as is known. */
-function endingOfLarge({ says, status }: Exchange, { reads }: Names): CallEnding | undefined {
-  if (says === undefined || status !== 200) return undefined;
-  // A resource has no failure of its own.
-  return oversized(reads === true ? 'success' : says);
-}
-
-/** One call, over all sessions that it takes. */
 interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly names: Names;
   readonly pulse: Pulse;
-  /** Their ids are secret. */
+  /** Secret ids. */
   readonly sessions: string[];
   readonly priors: Priors;
   readonly kept: KeptSessions;
@@ -152,10 +142,7 @@ export function createMcpToolServer({
         const { ended } = last;
         states = last.states;
         const scrub = scrubberWith(states);
-        if (ended.kind === 'failed') {
-          const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
-          return withFault(ending, faultOf(ended, 'call'));
-        }
+        if (ended.kind === 'failed') return withFault(endingOfFailure(ended, names), faultOf(ended, 'call'));
         if (ended.kind !== 'answered') return ended;
         const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
         return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
@@ -224,7 +211,6 @@ function isWhole(trace: Trace): boolean {
   return trace.kind === 'answered' && trace.answer.kind === 'result' && trace.asked === undefined;
 }
 
-/** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
 async function open(
   connection: ServerConnection,
   call: ToolCall,
@@ -247,16 +233,16 @@ async function open(
 }
 
 /**
- * Says how the session declares that people may be asked. A task and a read never ask people by their connection. Their
- * server is still told the same as for the listing; otherwise it would not have the tool. A call whose run cannot hold
- * it open is not told so: the call would begin, and its question be refused.
+ * Says how the session declares that people may be asked. A task and a read never ask; their server is told the same as
+ * for the listing, or it would not have the tool. A call whose run cannot hold it open declares nothing: it would begin,
+ * and its question be refused.
  */
 function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['asks'] {
   if (call.people !== undefined) return 'heard';
   return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
 }
 
-/** Leaves a renewed token behind too, in case this worker is lost after its server has seen that token. */
+/** Seals a renewed token too, in case this worker is lost after its server has seen it. */
 function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
   const { renewal } = connection;
   if (renewal === undefined) return connection;
@@ -277,9 +263,7 @@ function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection
 //    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
 //    all (`legacy-2025/legacy-calls.ts`).
 
-/**
- * `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182).
- */
+/** Twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
 const IDEMPOTENCY_META = 'countersign/idempotency-key';
 
 const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
@@ -288,7 +272,7 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
-/** The parts of a call that only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
+/** What only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
 export interface LegacyCalls {
   /**
    * Answers what the server asks on the call's own connection.
@@ -297,33 +281,26 @@ export interface LegacyCalls {
   answerQuestions(session: Session, questions: Questions, deadline: CallDeadline, signal: AbortSignal): void;
   /** True if a task was given instead of a result. */
   isTask(trace: Trace): boolean;
-  /**
-   * Returns the ending of a call that has become a task; undefined if it has not.
-   * @param scrubbing makes a scrubber of the connection's secrets and these
-   */
+  /** Returns the ending of a call that has become a task. @param scrubbing knows the connection's secrets and these */
   begunTask(trace: Trace, names: Names, scrubbing: (ids: readonly string[]) => Scrubber): CallEnding | undefined;
 }
 
 interface Questions {
   readonly people: AskPeople;
-  /** Removes secrets from a JSON value. */
   readonly scrubbed: (value: unknown) => unknown;
 }
 
 /** The time that a call has, which stands still while people are asked. */
 export interface CallDeadline {
-  /**
-   * Stops the time from now on.
-   * @returns a function that lets the time run again, once every holder has called its own
-   */
+  /** Stops the time, until every holder has called the function that it got. */
   hold(): () => void;
-  /** How long the time has stood still so far, in ms. */
+  /** Time that it has stood still so far. */
   heldMs(): number;
   stop(): void;
 }
 
 /**
- * Sends the call or one round of it, and reports how that ended. Does not throw for the server or the network.
+ * Sends one leg, and reports how that ended. Does not throw for the server or the network.
  * One function, because what is heard on the way changes what is kept, said and returned in the end.
  */
 async function sendCall(
@@ -433,16 +410,12 @@ function continuation({ input }: ToolCall): object {
   return defined({ inputResponses, requestState: state });
 }
 
-/**
- * Idempotency key of a leg. Each leg is a request of its own: under the key of another leg a server would repeat that
- * leg's answer. The same leg has the same key in every attempt.
- */
+/** Each leg has a key of its own, the same in every attempt: under another's a server would repeat that leg's answer. */
 function legKey({ idempotencyKey, input }: ToolCall): string {
   const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
   if (input?.leg === undefined) return pass;
   const { responses, state } = input.leg;
-  const hash = createHash('sha256').update(canonicalJson({ responses, state })).digest('hex');
-  return `${pass}/${hash.slice(0, 16)}`;
+  return `${pass}/${hashOf({ responses, state }).slice(0, 16)}`;
 }
 
 /**
@@ -515,20 +488,16 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
 const MOST_LEGS = MOST_ROUNDS + 6;
 /** Pause in ms before a leg without answers: the server wants to be asked again, but not at once. */
 const PACE_MS = 500;
-/** Characters of an error that are searched for its subject. */
 const MOST_HEARD = 500;
-/** The reason in the error's data, in the form of the TypeScript SDK's server. */
-const STATE_REASON = 'invalid_request_state';
 
 export interface LegParts {
   readonly names: Names;
-  /** Scrubs the connection's secrets and these. */
   readonly scrubberWith: (secrets: readonly string[]) => Scrubber;
   readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
   readonly now?: () => number;
 }
 
-/** How the last leg ended, and its secrets besides the connection's own. */
+/** How the last leg ended, and the secrets that the server gave. */
 export interface LastLeg {
   readonly ended: CallEnding | Trace;
   readonly states: readonly string[];
@@ -591,8 +560,8 @@ function askedIn(
  */
 function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
   if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
-  const { code, message, reason } = answer;
+  const { code, message } = answer;
   if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
-  // The search is bounded, because a server may send megabytes.
-  return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
+  // A server may send megabytes.
+  return /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
 }

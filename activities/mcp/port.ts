@@ -28,22 +28,18 @@ export interface ServerConnection {
   /** Scrubbed from everything that is returned. */
   readonly secrets: readonly string[];
   /**
-   * The server may ask people on the connection of a call, by the operator's configuration. A server of 2025-11-25 or
-   * before is told so for a listing too: such servers offer some tools only to clients that can be asked.
+   * The server may ask people on the connection of a call. One of 2025-11-25 or before is told so for a listing too: it
+   * may offer some tools only then.
    */
   readonly asks?: true;
   /** Gives another token for requests beside the call, if people may be asked in the middle of it. */
   readonly renewal?: TokenRenewal;
-  /**
-   * Hash of the run and the authority with which it comes: its calls may share a session. Without it a session serves
-   * one call.
-   */
+  /** Hash of the run and its authority: calls with the same one may share a session. */
   readonly keptFor?: string;
-  /** Set if the provider of a model is asked to call the server (`activities/hosted/`). */
+  /** The provider of a model is asked to call the server (`activities/hosted/`). */
   readonly hosted?: HostedBy;
 }
 
-/** Sends a request as it is, once. */
 export type SendRequest = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface BoundAnswer {
@@ -74,16 +70,12 @@ export interface TokenBinding {
 }
 
 export interface TokenRenewal {
-  /** When the connection's own token ends, if known. ISO 8601. */
-  readonly expiresAt?: string;
   /**
    * Mints another token; undefined if there is none.
    * @param refused the token that the server has refused
    * @throws CountersignError
    */
-  mint(
-    refused?: string,
-  ): Promise<{ readonly accessToken: string; readonly expiresAt?: string | undefined } | undefined>;
+  mint(refused: string): Promise<string | undefined>;
   /** The binding of a token that it has given. */
   bindingOf?(token: string): TokenBinding | undefined;
   /** Secrets of all tokens that it has given. */
@@ -109,29 +101,23 @@ export interface ToolCall {
   readonly arguments: JsonObject;
   readonly idempotencyKey: string;
   readonly timeoutMs: number;
-  /** Bytes of the result that the model may see; the rest goes to the artifact store. */
+  /** Bytes of the result that the model may see. */
   readonly resultBytes: number;
-  /** Number of calls of the turn, if they share the turn's room and `resultBytes` is the share. */
+  /** Number of calls that share the turn's room, if `resultBytes` is such a share. */
   readonly sharedBy?: number;
   readonly signal: AbortSignal;
   readonly heartbeat: (details: CallProgress) => void;
-  /** Lets the server ask for input instead of giving a result. It is told so only in a session of 2026-07-28. */
+  /** Lets a server of 2026-07-28 ask for input instead of giving a result. */
   readonly input?: ToolInput;
   /** Why the server may not ask, for the reader of the outcome. */
   readonly noInput?: string;
-  /**
-   * Lets the server ask on the open connection and wait there for the answer. The server is told so only in a session
-   * of 2025-11-25 or before. The call's time stands still meanwhile.
-   */
+  /** Lets a server of 2025-11-25 or before ask on the open connection. The call's time stands still meanwhile. */
   readonly people?: AskPeople;
-  /** Seals the place where the answer comes, for heartbeats. If absent, heartbeats do not tell the place. */
+  /** Seals the place where the answer comes, for heartbeats; absent: they do not tell it. */
   readonly seal?: (point: ResumePoint) => Promise<SealedState>;
-  /**
-   * Called if the call is cancelled. True means that the call is still wanted and that another worker will ask for the
-   * answer; then the server hears nothing.
-   */
+  /** Called if the call is cancelled: true if another worker will ask for the answer, and the server hears nothing. */
   readonly isHandedOn?: () => boolean;
-  /** The call may run twice, so it may leave by a connection that its server is perhaps about to close. */
+  /** The call may run twice, and so leave by a connection that its server is perhaps about to close. */
   readonly repeatable?: boolean;
   /** The call is sent as a task, if the server takes tasks. */
   readonly task?: WantedTask;
@@ -200,13 +186,12 @@ export interface CallProgress {
   readonly resume?: SealedState;
 }
 
-/** Says what an ending shows of the server and not of the call: no answer, or an answer that it cannot serve (5xx). */
+/** What an ending shows of the server: no answer, or one that it cannot serve (5xx). */
 export type ServerFault = 'timeout' | 'failure';
 
-/** `neutral` means that nothing was learned about the server, for instance because the call was cancelled. */
+/** `neutral`: nothing was learned about the server. */
 export type Health = 'up' | 'down' | 'neutral';
 
-/** Signs of a server's health, as a call or a list shows them. */
 export interface ServerSign {
   readonly health: Health;
   /** The time that the server asked for, in ms, and the code of its answer. */
@@ -231,7 +216,7 @@ export type CallEnding =
       readonly fault?: ServerFault;
     }
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
-  /** The server has not finished: it asks for input that nobody has given yet. `state` is secret. */
+  /** The server asks for input that nobody has given yet. `state` is secret. */
   | {
       readonly kind: 'input';
       readonly requests: InputRequests;
@@ -266,7 +251,7 @@ export interface ToolListing {
 }
 
 export interface ListOptions {
-  /** Lets the list use remembered facts about the server, so that a modern one gets only the list's own request. */
+  /** Lets the list use remembered facts about the server. */
   readonly known?: boolean;
 }
 

@@ -22,10 +22,7 @@ export interface Pulse {
   stop(): void;
 }
 
-/**
- * Begins the heartbeats of a call.
- * @param from details to begin with, for instance where a lost worker left off
- */
+/** @param from details to begin with, for instance where a lost worker left off */
 export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'seal'>, from?: CallProgress): Pulse {
   let latest: CallProgress = from ?? { phase: 'connecting' };
   let wanted: ResumePoint | undefined;

@@ -30,13 +30,11 @@ import {
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
-import { type LargeAnswer, skimAnswer } from './large-answer.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
-/** Time in ms for a server to hear of a cancellation and to forget the session. */
+/** For a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
 
 /** How a server that gave event ids is asked to resume a broken stream; the call's deadline holds all the same. */
@@ -50,12 +48,12 @@ export const RESUME = {
 /** Far beyond every deadline of ours: the SDK's own 60 s timer must never be the one that ends a call. */
 export const NEVER_MS = 2_147_483_647;
 
-/** Below the bound of servers with 32-bit ids, with room for the requests of a session. */
-const FIRST_IDS = 2_000_000_000;
-
-/** Random, since in one session no id may come twice, whichever worker asks (MCP 2025-11-25, "Requests"). */
+/**
+ * Random, since in one session no id may come twice, whichever worker asks (MCP 2025-11-25, "Requests"). Servers may
+ * have 32-bit ids.
+ */
 export function firstId(): number {
-  return randomInt(1, FIRST_IDS);
+  return randomInt(1, 2_000_000_000);
 }
 
 export interface SessionOptions {
@@ -112,10 +110,7 @@ const noValidator: jsonSchemaValidator = {
     (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
 };
 
-/**
- * Connects within `connectMs`.
- * @throws ConnectFailure if no session could be opened
- */
+/** Connects within `connectMs`. @throws ConnectFailure */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
   const { url } = connection;
@@ -177,7 +172,6 @@ export async function openSession(options: SessionOptions): Promise<Session> {
  * Ends a session. A server that does not react keeps its side, until that expires.
  * @param kept leaves the server's side open
  * @param before what the server hears first
- * @param client closes the transport by itself
  */
 export async function leaveSession(
   transport: StreamableHTTPClientTransport,
@@ -214,7 +208,7 @@ export function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
       : fetch(url, init);
 }
 
-/** Time in ms for a server to open the stream. A question before that is lost, and so is its time. */
+/** For a server to open the stream. */
 const STANDING_MS = 1_000;
 
 /**
@@ -248,11 +242,9 @@ function learnedBy(client: Client): PriorDiscovery {
   return { kind: 'modern', discover: { supportedVersions, capabilities } };
 }
 
-// Remembers how servers speak, so that a call to a modern server costs no extra round trip. Only protocol era,
-// versions and capabilities are kept, and not for long: a server may be upgraded. No address is: a redirect is the
-// answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that redirects is asked
-// anew by each session, since its call would be the first request, and no call follows a redirect. A session with a
-// legacy one begins with a request of its own anyway.
+// Remembers how servers speak, so that a call to a modern server costs no extra round trip. No address is kept: a
+// redirect is the answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that
+// redirects is asked anew by each session, since its call would be the first request, and no call follows a redirect.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
@@ -264,19 +256,21 @@ export interface Priors {
   forget(connection: ServerConnection): void;
 }
 
-/** @param now epoch ms */
-export function createPriors(now: () => number = Date.now): Priors {
-  const known = new LRUCache<string, { readonly prior: PriorDiscovery; readonly since: number }>({ max: MAX_SERVERS });
+/** @param now ms of a clock that only goes forward */
+export function createPriors(now: () => number = () => performance.now()): Priors {
+  const known = new LRUCache<string, PriorDiscovery>({
+    max: MAX_SERVERS,
+    ttl: MAX_AGE_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
   return {
-    recall(connection) {
-      const entry = known.get(keyOf(connection));
-      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.prior;
-    },
+    recall: (connection) => known.get(keyOf(connection)),
     learn(connection, { learned: prior, moved }) {
       if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
-      known.set(keyOf(connection), { prior, since: now() });
+      known.set(keyOf(connection), prior);
     },
     forget(connection) {
       known.delete(keyOf(connection));
@@ -284,11 +278,7 @@ export function createPriors(now: () => number = Date.now): Priors {
   };
 }
 
-/**
- * Key of a server. A server may answer differently with and without authorization, and by header (a tenant, a feature
- * flag). It has no reason to speak another protocol to the holder of another token, and a token minted for one call
- * never comes again.
- */
+/** A server may answer differently with and without authorization, and by header. A token never comes again. */
 function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
   return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });
 }
@@ -318,20 +308,15 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 //    sent. The SDK's client would declare it to every server.
 // 6. A request of the server in the middle of a request is noted (`asked`), even if the SDK answers it by itself.
 
-/**
- * A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond the range of a timer it would be no
- * pause at all.
- */
+/** Bounds a server's `retry` (HTML, "Server-sent events"): beyond the range of a timer it would be no pause at all. */
 export const LONGEST_RETRY_MS = 60_000;
 const SHORTEST_RETRY_MS = 100;
 
-/** The parameter of the base class; `TransportSendOptions` differs in optional properties. */
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
 export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
-  /** `reason` is that of the error's data, if it is a word. */
-  | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly reason?: string };
+  | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
   /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
@@ -357,7 +342,7 @@ export function transportOptions({
   };
 }
 
-/** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
+/** The client's capabilities: neither sampling nor roots. */
 export const ASKING = { elicitation: { form: {}, url: {} } };
 
 /** Transport of one session; it keeps the answer to one request at a time. */
@@ -368,7 +353,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   asked = false;
   onLost: (() => void) | undefined;
   onPassed: ((requestId: RequestId, eventId: string) => void) | undefined;
-  /** Called when our answer to a request of the server was sent, or could not be given to it. */
+  /** Our answer to a request of the server was sent, or could not be given to it. */
   onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
   /** For callers without the SDK's client, which waits for answers by itself. */
   onAnswer: (() => void) | undefined;
@@ -381,8 +366,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     super(url, { reconnectionScheduler: withinBounds, ...options });
     this.#streaming = streaming;
     this.#asks = asks;
-    // Set before `connect`, which chains the handler it finds; it sees every message that passed the wire schema of
-    // JSON-RPC.
+    // Set before `connect`, which chains the handler it finds.
     this.onmessage = (message) => this.#keep(message);
   }
 
@@ -427,8 +411,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (!('id' in message) || message.id !== this.#awaited) return;
     if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
     else if (isJSONRPCErrorResponse(message)) {
-      const { code, message: text, data } = message.error;
-      this.answer = { kind: 'error', code, message: text, ...reasonIn(data) };
+      const { code, message: text } = message.error;
+      this.answer = { kind: 'error', code, message: text };
     }
     if (this.answer !== undefined) this.onAnswer?.();
   }
@@ -505,11 +489,7 @@ function withinBounds(reconnect: () => void, delayMs: number): () => void {
   return () => clearTimeout(timer);
 }
 
-function reasonIn(data: unknown): { readonly reason?: string } {
-  return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
-}
-
-/** Returns the id of a request whose answer is kept. The SDK writes it, and its check of a whole message is dear. */
+/** Returns the id of a request whose answer is kept. The SDK's own check of a whole message is dear. */
 function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
   if (!('method' in message) || !('id' in message)) return undefined;
   const { method, id } = message;
@@ -537,15 +517,12 @@ function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
 
 /** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
-/**
- * Well above any result too: fifty thousand rows of eight columns have fewer values. The content of a text does not
- * count.
- */
+/** Fifty thousand rows of eight columns have fewer values. */
 const MAX_RESPONSE_VALUES = 500_000;
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
-/** A connection that is idle for less is hardly ever one that its server is closing. */
+/** For so long a server hardly ever closes an idle connection. */
 const IDLE_MS = 1_000;
 
 /** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
@@ -557,8 +534,6 @@ export interface Exchange {
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
-  /** What a body that was too large says, where it was skimmed and that is known. */
-  readonly says?: LargeAnswer;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
   /** The server refused the latest proof for want of its nonce. */
@@ -573,19 +548,16 @@ export interface Wire {
   readonly fetch: FetchLike;
   /** False only if nothing can have been sent since the session, or its latest rest, began. */
   reached(): boolean;
-  /** Forgets the facts of earlier exchanges. The next call may come by the same connection, within a second. */
+  /** Forgets the facts of earlier exchanges; the connection stays. */
   rest(): void;
-  /** True while an answer is not at its end: a server may leave the stream of each open. */
+  /** True while an answer is not at its end. */
   isBusy(): boolean;
-  /** Ends the connections. The next request connects anew. */
+  /** Has the next request connect anew. */
   reconnect(): Promise<void>;
-  /** Calls `tell` once that is so, and at once if it already is. */
+  /** Calls `tell` once that is so. */
   onReached(tell: () => void): void;
   exchange(): Exchange;
-  /**
-   * The address within its origin to which the server redirects requests for this URL, permanently or for now; else the
-   * URL itself.
-   */
+  /** The address within its origin to which the server redirects requests for this URL; else the URL itself. */
   movedTo(url: string): string;
   close(): Promise<void>;
 }
@@ -593,13 +565,11 @@ export interface Wire {
 export interface WireOptions {
   readonly egress: Egress;
   readonly server: Pick<ServerConnection, 'name' | 'url' | 'accessToken' | 'binding' | 'renewal'>;
-  /** Replaces the guarded fetch, for tests. Its connections are not seen, so every failure counts as possibly sent. */
+  /** For tests. Its connections are not seen, so every failure counts as possibly sent. */
   readonly fetch?: GuardedFetch;
   readonly now?: () => number;
   /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
   readonly hasAsked?: () => boolean;
-  /** Skims every answer that is too large. Default: that of the call. */
-  readonly skims?: true;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
@@ -650,11 +620,9 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       const target = movedTo(String(url));
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const told = (says: LargeAnswer | undefined): void => record(isCall, defined({ says }));
         const response = await (options.fetch ?? outlet.fetch)(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
-          ...(isCall || options.skims === true ? { skim: () => skimAnswer(request?.body, told) } : {}),
         });
         record(isCall, {
           status: response.status,
@@ -703,7 +671,6 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
 
 const SCHEME = 'Bearer ';
 
-/** Returns the token with which a request would leave, if that is bound to a key. */
 function boundTokenIn(
   init: RequestInit | undefined,
   { accessToken, binding: own, renewal }: WireOptions['server'],
@@ -734,7 +701,7 @@ async function withoutLocation(response: Response): Promise<Response> {
   return new Response(null, { status: response.status });
 }
 
-/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers, so the header is read here. */
+/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers. */
 function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
   const value = response.headers.get('retry-after')?.trim();
   if (value === undefined || value === '') return {};
@@ -744,8 +711,6 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
 
 /** In one session. */
 const MOST_RENEWALS = 20;
-/** Time before a token ends, in ms, that a request needs on its way. */
-const EARLY_MS = 5_000;
 
 /** @param isForNonce true if the latest answer refuses the proof for want of its nonce, and not the token */
 export function renewedFetch(
@@ -754,28 +719,23 @@ export function renewedFetch(
   renewal: TokenRenewal,
   isForNonce: () => boolean = () => false,
 ): FetchLike {
-  let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
-    accessToken: firstToken,
-    expiresAt: renewal.expiresAt,
-  };
+  let current = firstToken;
   let isCalled = false;
   let renewals = 0;
   let renewing: Promise<void> | undefined;
-  const renew = async (refused?: string): Promise<void> => {
+  const renew = async (refused: string): Promise<void> => {
     if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
     // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
-  /** One renewal runs at a time; requests that come meanwhile use the same. */
-  const renewed = async (refused?: string): Promise<void> => {
+  /** Requests that come meanwhile use the same renewal. */
+  const renewed = async (refused: string): Promise<void> => {
     renewing ??= renew(refused).finally(() => {
       renewing = undefined;
     });
     await renewing;
   };
-  const isEnding = (): boolean =>
-    current.expiresAt !== undefined && Date.parse(current.expiresAt) - EARLY_MS <= Date.now();
 
   return async (url, init) => {
     const headers = new Headers(init?.headers);
@@ -783,18 +743,17 @@ export function renewedFetch(
     isCalled ||= isCall;
     if (isCall || !isCalled) return await fetch(url, init);
     const sent = async (): Promise<Response> => {
-      headers.set('authorization', `Bearer ${current.accessToken}`);
+      headers.set('authorization', `Bearer ${current}`);
       return await fetch(url, { ...init, headers });
     };
     // Ending the session is not worth a token.
     if (init?.method === 'DELETE') return await sent();
-    if (isEnding()) await renewed();
-    const { accessToken } = current;
+    const shown = current;
     const response = await sent();
     if (response.status !== 401 || isForNonce()) return response;
     // Another request may have brought one meanwhile.
-    if (current.accessToken === accessToken) await renewed(accessToken);
-    if (current.accessToken === accessToken) return response;
+    if (current === shown) await renewed(shown);
+    if (current === shown) return response;
     await response.body?.cancel().catch(() => undefined);
     return await sent();
   };

@@ -32,53 +32,18 @@ const ALG = 'dir';
 const ENC = 'A256GCM';
 const PURPOSE = 'countersign/request-state/v1';
 
-export interface StateBinding {
-  readonly namespace: string;
-  readonly workflowId: string;
-  readonly callId: string;
-  /** Round of the pause, from 1. */
-  readonly round: number;
-  /** Canonical server URL. */
-  readonly serverUrl: string;
-}
+/** What a seal is for. It opens under an equal binding alone; `use` keeps the seal of one use from opening as another's. */
+export type SealBinding = Readonly<Record<string, string | number>>;
 
-/** Binding of the place of an answer. A call that another Temporal run sent counts as another call. */
-export interface AnswerBinding {
-  readonly answerTo: 'tools/call';
-  readonly namespace: string;
-  readonly workflowId: string;
-  readonly runId: string;
-  readonly callId: string;
-  readonly attempt: number;
-  /** Name of the server: two may have one address, and other credentials. */
-  readonly server: string;
-  readonly serverUrl: string;
-  readonly tool: string;
-  readonly argumentsHash: string;
+/** The part of every binding that names the call. A server has its name in it: two may have one address, and other credentials. */
+export function callBinding({
+  run: { namespace, workflowId },
+  callId,
+  server,
+  target: { serverUrl, tool },
+}: Pick<DispatchInput, 'run' | 'callId' | 'server' | 'target'>): SealBinding {
+  return { namespace, workflowId, callId, server: server.name, serverUrl, tool };
 }
-
-/** Binding to the questions, so that people's answers go to these questions and to no others. */
-export interface LegBinding extends StateBinding {
-  readonly use: 'leg';
-  /** Name of the server. */
-  readonly server: string;
-  readonly tool: string;
-  readonly argumentsHash: string;
-  /** Hash over the hashes of the questions, and of those that were answered before. */
-  readonly asked: string;
-}
-
-/** Binding of a task. A seal of one use never opens as one of another. */
-export interface TaskBinding extends Omit<StateBinding, 'round'> {
-  readonly use: 'task';
-  /** The dispatch that began it. */
-  readonly attempt: number;
-  /** Name of the server, and the tool: a token for polling is for these (INV-S2). */
-  readonly server: string;
-  readonly tool: string;
-}
-
-export type SealBinding = StateBinding | AnswerBinding | LegBinding | TaskBinding;
 
 export interface StateSeal {
   seal(state: string, binding: SealBinding): Promise<SealedState>;
@@ -167,7 +132,6 @@ function dataOf(binding: SealBinding): Uint8Array {
 const STATE = '+';
 const NO_STATE = '-';
 
-/** Says where a call goes on whose server has asked people, and what they have answered so far. */
 export async function goingOn(
   dispatch: DispatchInput,
   { provided, leg }: NonNullable<DispatchInput['input']>,
@@ -183,9 +147,7 @@ export async function goingOn(
   return { ...begins, leg: { responses, used, ...opened } };
 }
 
-/**
- * Returns the server's state; undefined if no worker of the zone was asked these questions, or if that cannot be told.
- */
+/** Undefined if it cannot be told that a worker of the zone was asked these questions. */
 async function openedLeg(
   leg: InputLeg,
   dispatch: DispatchInput,
@@ -220,20 +182,9 @@ export async function pausedBy(
   return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
 }
 
-function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): LegBinding {
+/** Binds to the questions too, so that people's answers go to these and to no others. */
+function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): SealBinding {
   const hashes = Object.fromEntries(Object.entries(requests).map(([key, { hash }]) => [key, hash]));
-  const { server, target, arguments: args } = dispatch;
-  return {
-    use: 'leg',
-    ...bindingOf(dispatch, round),
-    server: server.name,
-    tool: target.tool,
-    argumentsHash: hashOf(args),
-    asked: hashOf({ requests: hashes, used }),
-  };
-}
-
-function bindingOf({ run, callId, target }: DispatchInput, round: number): StateBinding {
-  const { namespace, workflowId } = run;
-  return { namespace, workflowId, callId, round, serverUrl: target.serverUrl };
+  const asked = hashOf({ requests: hashes, used });
+  return { use: 'leg', ...callBinding(dispatch), round, argumentsHash: hashOf(dispatch.arguments), asked };
 }

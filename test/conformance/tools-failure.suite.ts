@@ -40,7 +40,7 @@ const LATE = { ...UNKNOWN, message: expect.stringContaining('before the deadline
 const REDIRECTED = { ...UNKNOWN, message: expect.stringContaining('redirect') };
 const DONE = { kind: 'executed', isError: false } as const;
 const FAILED = { kind: 'executed', isError: true } as const;
-const TOO_LARGE = { ...DONE, result: { warnings: [expect.stringContaining('larger than')] } };
+const TOO_LARGE = { ...UNKNOWN, message: expect.stringContaining('larger than') };
 const MIB = 1_048_576;
 const GIVEN = { connection: { accessToken: 'token-1234' } };
 /** Long enough for a loopback exchange on a loaded machine, short enough to wait for. */

@@ -156,12 +156,8 @@ describe('a state that the server takes no more', () => {
 });
 
 test.each([
-  [
-    'of which only the data of the error speaks: it begins anew',
-    { message: 'No.', data: { reason: 'invalid_request_state' } },
-    2,
-  ],
-  ['whose data is something else: it ends', { message: 'No.', data: 'invalid_request_state' }, 1],
+  ['that is named: it begins anew', { message: 'Invalid or expired requestState' }, 2],
+  ['that is not named: it ends', { message: 'No.' }, 1],
   // Low-level servers report so what a tool has already done (INV-X1).
   ['named in what is said of a result: it ends', { message: 'Output validation error: data/state must be string' }, 1],
 ])('a refused state %s', async (_, error, calls) => {

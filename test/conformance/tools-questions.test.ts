@@ -454,7 +454,7 @@ describe('an answer that the server turns away', () => {
     const renewal: TokenRenewal = {
       mint: (refused) => {
         minted.push(refused);
-        return Promise.resolve({ accessToken: other });
+        return Promise.resolve(other);
       },
       secrets: () => (minted.length === 0 ? [] : [other]),
     };

@@ -205,7 +205,7 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
   });
 }
 
-// Answers that are larger than this service reads: whether the tool has run is known all the same, or it is said that it is not.
+// Answers that are larger than this service reads: nobody knows what they said.
 
 const EVENTS = 'text/event-stream';
 /** Each is two values by their marks, and three bytes. */
@@ -227,12 +227,6 @@ export function oversizedSuite({ name, create }: ToolServerHarness): void {
       return ending;
     };
 
-    /** It has run, and what it came to is gone. */
-    const lost = (isError = false) => ({
-      kind: 'executed',
-      isError,
-      result: { warnings: [expect.stringContaining('larger than')] },
-    });
     const UNTOLD = {
       kind: 'unknown',
       code: 'OUTCOME_UNKNOWN',
@@ -246,26 +240,16 @@ export function oversizedSuite({ name, create }: ToolServerHarness): void {
     const objectsFor = (id: unknown): string =>
       `{"jsonrpc":"2.0","id":${String(id)},"result":{"content":[],"structuredContent":{"x":${OBJECTS}}}}`;
 
-    test('a result beyond what is read counts as executed and is said to be lost', async () => {
+    test('INV-X2: a result of more bytes than are read is no success', async () => {
       const ending = await endingOf(({ response, id }) =>
         pour(response, 'application/json', `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"x":"`),
       );
-      expect(ending).toMatchObject(lost());
-    });
-
-    test('INV-X1: so does one of more values than are read; it is not parsed', async () => {
-      expect(await endingOf(({ json, id }) => json(objectsFor(id)))).toMatchObject(lost());
-    });
-
-    test('INV-X2: one that says at its end that the tool failed is a failure', async () => {
-      const ending = await endingOf(({ json, id }) => json(objectsFor(id).replace(/\}\}$/, ',"isError":true}}')));
-      expect(ending).toMatchObject(lost(true));
-      expect(ending).toMatchObject({ result: { content: [{ text: expect.stringContaining('it failed') }] } });
+      expect(ending).toMatchObject(UNTOLD);
     });
 
     test.each<[string, (id: string) => string]>([
       ['an error', (id) => `{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"no","data":${OBJECTS}}}`],
-      ['an answer to another request', () => objectsFor(0)],
+      ['a result', objectsFor],
       ['a question', (id) => objectsFor(id).replace('"content"', '"resultType":"input_required","content"')],
       ['a body that breaks off', (id) => objectsFor(id).slice(0, -1)],
       ['no JSON', () => ' '.repeat(33 * MIB)],

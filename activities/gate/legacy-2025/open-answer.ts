@@ -41,7 +41,6 @@ export interface HeldAnswerParts {
   readonly heldRun?: HeldRun;
 }
 
-/** The call as it is sent. */
 export interface HeldCall {
   readonly scheduler: Scheduler;
   readonly now: ToolNow;
@@ -76,7 +75,6 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   });
 }
 
-/** How long the server may hold a call open, in seconds, by the operator's configuration as it is now. */
 export function holdSeconds({ servers }: Pick<Config, 'servers'>, name: string): number {
   return ownValue(servers, name)?.elicitation?.holdSeconds ?? 0;
 }
@@ -87,10 +85,7 @@ interface Asked {
   readonly askedAt: number;
 }
 
-/**
- * Says why the answer may not be given to the server.
- * @throws CountersignError if a part of the proof cannot be read
- */
+/** Says why the answer may not be given. @throws CountersignError if a part of the proof cannot be read */
 async function objection(
   input: DispatchInput,
   proof: ProvisionProof,
@@ -117,10 +112,7 @@ async function objection(
   return checkProvided(answered, leaving, () => true) ?? (await checkSignatures?.(answered, scheduler));
 }
 
-/**
- * Rethrows a failure that may pass; any other failure is no proof.
- * @throws the same errors as `objection`
- */
+/** Rethrows a failure that may pass; any other is no proof. */
 function lasting(error: unknown): Pick<Refused, 'code'> {
   if (error instanceof CountersignError && error.traits.retryable) throw error;
   return { code: error instanceof CountersignError ? error.code : 'DISPATCH_FORBIDDEN' };

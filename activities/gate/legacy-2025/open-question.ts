@@ -39,17 +39,10 @@ import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import type { AskPeople } from '../../mcp/port.ts';
 import { derivedKeys } from '../../mcp/state-seal.ts';
 
-/** People are slow, and the server waits already. */
-const FIRST_LOOK_MS = 1_000;
-const NEXT_LOOK_MS = 2_000;
-/**
- * After this time the worker looks for an answer less often, but still within `GRACE_MS`, so that no answer comes too
- * late.
- */
-const SOON_MS = 120_000;
-const LATER_LOOK_MS = 5_000;
+/** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
+const LOOK_MS = 2_000;
 
-/** A run that is silent for so long is logged; its worker or Temporal is probably restarting. */
+/** A run that is silent for so long is logged. */
 const SILENT_MS = 60_000;
 
 /** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
@@ -60,32 +53,24 @@ const FORBIDDEN: ErrorCode = 'DISPATCH_FORBIDDEN';
 
 export interface HeldAskingParts {
   readonly run: HeldRun;
-  /** Temporal's word on who scheduled the dispatch. */
   readonly scheduler: { readonly workflowId: string; readonly runId: string };
   readonly call: { readonly callId: string; readonly attempt: number };
   /** Time for all questions together. */
   readonly seconds: number;
-  /** Returns the answer to give, or the code that says why it does not count. */
   readonly proven: (
     word: Extract<HeldWord, { kind: 'answered' }>,
     asked: HeldQuestions,
     askedAt: number,
   ) => Promise<InputResponse | { readonly code: string } | undefined>;
-  /** Writes to the worker's log: no text of a server or a person. */
+  /** No text of a server or a person. */
   readonly warn: (message: string, meta: Readonly<Record<string, unknown>>) => void;
   /** Shorter times, for tests. */
-  readonly times?: {
-    readonly lookMs: number;
-    readonly soonMs?: number;
-    readonly laterMs?: number;
-    readonly silentMs: number;
-    readonly graceMs: number;
-  };
+  readonly times?: { readonly lookMs: number; readonly silentMs: number; readonly graceMs: number };
 }
 
 export interface HeldPeople {
   readonly ask: AskPeople;
-  /** Answers that the server has got so far to the questions that people were asked, in that order. */
+  /** What the server was told so far, in the order of its questions. */
   readonly told: () => readonly HeldTold[];
 }
 
@@ -96,7 +81,7 @@ export function createHeldAsking(parts: HeldAskingParts): HeldPeople {
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** The response to the server, with a code if people did not give it. */
+/** With a code if people did not give it. */
 interface Given {
   readonly response: InputResponse;
   readonly code?: string;
@@ -104,7 +89,7 @@ interface Given {
 
 class HeldAsking {
   readonly #parts: HeldAskingParts;
-  readonly #times: Readonly<Record<'firstMs' | 'nextMs' | 'soonMs' | 'laterMs' | 'silentMs', number>>;
+  readonly #times: NonNullable<HeldAskingParts['times']>;
   #leftMs: number;
   #received = 0;
   #round = 0;
@@ -113,16 +98,9 @@ class HeldAsking {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(parts: HeldAskingParts) {
-    const { times, seconds } = parts;
     this.#parts = parts;
-    this.#times = {
-      firstMs: times?.lookMs ?? FIRST_LOOK_MS,
-      nextMs: times?.lookMs ?? NEXT_LOOK_MS,
-      soonMs: times?.soonMs ?? SOON_MS,
-      laterMs: times?.laterMs ?? LATER_LOOK_MS,
-      silentMs: times?.silentMs ?? SILENT_MS,
-    };
-    this.#leftMs = seconds * 1_000 + (times?.graceMs ?? GRACE_MS);
+    this.#times = parts.times ?? { lookMs: LOOK_MS, silentMs: SILENT_MS, graceMs: GRACE_MS };
+    this.#leftMs = parts.seconds * 1_000 + this.#times.graceMs;
   }
 
   async ask(...asked: Parameters<AskPeople>): Promise<InputResponse> {
@@ -137,8 +115,7 @@ class HeldAsking {
   }
 
   async #inTurn(...[requests, signal, said]: Parameters<AskPeople>): Promise<InputResponse> {
-    const grace = this.#parts.times?.graceMs ?? GRACE_MS;
-    if (this.#leftMs <= grace || signal.aborted) return CANCEL;
+    if (this.#leftMs <= this.#times.graceMs || signal.aborted) return CANCEL;
     const began = performance.now();
     const own = AbortSignal.timeout(Math.ceil(this.#leftMs));
     try {
@@ -179,17 +156,15 @@ class HeldAsking {
   async #asked(requests: HeldQuestions['requests'], signal: AbortSignal): Promise<Given | undefined> {
     const { run, scheduler, call, proven } = this.#parts;
     const { workflowId, runId } = scheduler;
-    // The number is used up whatever the run replies. The run may have taken a question whose acknowledgement was lost,
-    // and a refused question has its number too.
+    // The number is used up whatever the run replies: it may have taken a question whose acknowledgement was lost.
     this.#round += 1;
     const place: HeldPlace = { ...call, round: this.#round };
     const asked: HeldQuestions = { ...place, requests };
     const askedAt = Date.now();
     const ack = await this.#reaching(signal, async (each) => await run.ask(workflowId, runId, asked, each));
     if (ack === undefined) return undefined;
-    const since = performance.now();
-    for (let ms = this.#times.firstMs; ; ms = this.#nextLook(since)) {
-      await pause(ms, undefined, { signal });
+    for (;;) {
+      await pause(this.#times.lookMs, undefined, { signal });
       const word = await this.#reaching(signal, async (each) => await run.word(workflowId, runId, place, each));
       if (word === undefined || word.kind === 'closed') return { response: CANCEL };
       // The proof may be unreadable for a moment although people have answered.
@@ -198,10 +173,6 @@ class HeldAsking {
         return answerIn(given) ?? { response: CANCEL, code: FORBIDDEN };
       }
     }
-  }
-
-  #nextLook(since: number): number {
-    return performance.now() - since < this.#times.soonMs ? this.#times.nextMs : this.#times.laterMs;
   }
 
   /**
@@ -223,7 +194,7 @@ class HeldAsking {
         if (performance.now() - since >= this.#times.silentMs)
           this.#warn('The run does not say whether people have answered; it is asked on.', error);
       }
-      await pause(this.#times.nextMs, undefined, { signal });
+      await pause(this.#times.lookMs, undefined, { signal });
     }
   }
 
@@ -248,7 +219,6 @@ function answerIn(given: InputResponse | { readonly code: string } | undefined):
 
 const PURPOSE = 'countersign/question/v1';
 
-/** The call in which the question was asked. */
 type AskedCall = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'server' | 'arguments'>;
 
 export interface QuestionMacs {
@@ -265,7 +235,6 @@ export async function loadQuestionMacs(
   return createQuestionMacs([...(await derivedKeys(keys, baseDirectory, PURPOSE)).values()]);
 }
 
-/** Undefined without a key: then no server is told that it may ask. */
 export function createQuestionMacs(keys: readonly Uint8Array[]): QuestionMacs | undefined {
   const [newest] = keys;
   if (newest === undefined) return undefined;
@@ -333,7 +302,6 @@ export class NotHeld extends Error {
   override readonly name = 'NotHeld';
 }
 
-/** Deadline of one request to Temporal. */
 const DEADLINE_MS = 10_000;
 
 export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {

@@ -14,12 +14,11 @@ import type { Config } from '../../../contracts/schemas/config.ts';
 import type { SealedState } from '../../../contracts/schemas/input.ts';
 import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
-import type { RunIdentity } from '../../../contracts/wire/identity.ts';
 import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { hashOf } from '../../../domain/text/canonical.ts';
 import type { CallEnding, ResumePoint, TaskId, WantedTask } from '../../mcp/port.ts';
-import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
+import { callBinding, type SealBinding, type StateSeal } from '../../mcp/state-seal.ts';
 import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
 import { ownValue } from '../../kit/json.ts';
 
@@ -32,7 +31,6 @@ interface SealedTask extends TaskId, CallAuthority {
   readonly run: string;
 }
 
-/** Without a field the call is an ordinary one. */
 export interface TaskWish {
   readonly task?: WantedTask;
   /** Why this run cannot call the tool, which can only be called as a task. */
@@ -109,7 +107,6 @@ export interface OpenedTask {
   readonly shown: readonly string[];
 }
 
-/** Returns undefined if it was sealed elsewhere, or for something else. */
 export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
   const text = await seal?.open(input.sealed, taskBindingOf(input));
   if (text === undefined) return undefined;
@@ -120,18 +117,9 @@ export async function openedTask(input: PollInput, seal: StateSeal | undefined):
   return run !== hashOf(input.run) || authorization === undefined ? undefined : { id, authorization, shown };
 }
 
-function taskBindingOf({
-  run,
-  callId,
-  attempt,
-  server,
-  target,
-}: Pick<DispatchInput, 'run' | 'callId' | 'attempt' | 'server' | 'target'> & {
-  readonly run: RunIdentity;
-}): TaskBinding {
-  const { namespace, workflowId } = run;
-  const { serverUrl, tool } = target;
-  return { use: 'task', namespace, workflowId, callId, attempt, server: server.name, serverUrl, tool };
+/** Binds to the dispatch that began it, and to the server and tool for which a poll's token is (INV-S2). */
+function taskBindingOf(input: Pick<DispatchInput, 'run' | 'callId' | 'attempt' | 'server' | 'target'>): SealBinding {
+  return { use: 'task', ...callBinding(input), attempt: input.attempt };
 }
 
 // Carries the place where a call's answer comes from the worker that sent the call to the one that asks for its answer.
@@ -152,34 +140,14 @@ export async function sealPoint(input: DispatchInput, left: LeftBehind, seal: St
   return await seal.seal(JSON.stringify(left), resumeBindingOf(input));
 }
 
-/**
- * Returns undefined if the point does not open here: it is for another call, changed, or sealed to a key that is gone.
- */
 export async function openPoint(input: ResumeInput, seal: StateSeal | undefined): Promise<LeftBehind | undefined> {
   const text = await seal?.open(input.resume, resumeBindingOf(input));
   // Sound: only `sealPoint` seals under this binding, and what it seals has this form.
   return text === undefined ? undefined : (JSON.parse(text) as LeftBehind);
 }
 
-function resumeBindingOf({
-  run,
-  runId,
-  callId,
-  attempt,
-  server,
-  target,
-  arguments: args,
-}: DispatchInput): AnswerBinding {
-  return {
-    answerTo: 'tools/call',
-    namespace: run.namespace,
-    workflowId: run.workflowId,
-    runId,
-    callId,
-    attempt,
-    server: server.name,
-    serverUrl: target.serverUrl,
-    tool: target.tool,
-    argumentsHash: hashOf(args),
-  };
+/** A call that another Temporal run sent counts as another call. */
+function resumeBindingOf(input: DispatchInput): SealBinding {
+  const { runId, attempt, arguments: args } = input;
+  return { answerTo: 'tools/call', ...callBinding(input), runId, attempt, argumentsHash: hashOf(args) };
 }

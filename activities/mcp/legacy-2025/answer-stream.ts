@@ -37,7 +37,6 @@ import { begunTask, isTaskAnswer } from './begun-task.ts';
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 
-/** A call whose answer is asked for, and which is not sent. */
 export interface AskedAnswer extends Omit<
   ToolCall,
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
@@ -51,7 +50,6 @@ export interface AskedAnswer extends Omit<
 
 /** Its holder can learn the result of a call, and cannot send one. */
 export interface AnswerSource {
-  /** Returns the answer to a call that another worker sent, or `unknown`. */
   resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
 }
 
@@ -108,7 +106,6 @@ type SoughtAnswer =
    */
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
-/** Asks until the answer comes, the time is over, or the asking is cancelled. */
 async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
@@ -145,9 +142,7 @@ class AnswerStream {
   #resolve: (answer: SoughtAnswer) => void = () => undefined;
   #onClosed: (pauseMs: number) => void = () => undefined;
   #eventId = '';
-  /** The event that is being read. */
   #event = { isForeign: false };
-  /** Requests that brought nothing since something was heard. */
   #silences = 0;
 
   constructor(options: AnswerStreamOptions, wire: Wire) {
@@ -213,7 +208,7 @@ class AnswerStream {
     }
   }
 
-  /** Returns undefined if the stream is open; else says whether another try is worth it. */
+  /** Undefined: the stream is open. Else it says whether another try is worth it. */
   async #open(): Promise<{ readonly final?: SoughtAnswer; readonly afterMs?: number } | undefined> {
     try {
       // This is `resumeStream` without its last option. The SDK does not reopen a stream that has held any response,

@@ -24,7 +24,7 @@ import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
-import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
+import { type Answered, executed, quoted, scrubberFor } from '../classify-result.ts';
 import { isSessionRefusal } from '../session-refusal.ts';
 import {
   firstId,
@@ -194,12 +194,8 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   const { link, names, question, artifacts, scrub } = asking;
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
-    const { tooLarge, says, status: http, streamed } = trace.exchange;
-    // In a stream the large message need not have been the result, as with calls (`activities/mcp/large-answer.ts`).
-    if (tooLarge === true && (streamed === true || http === 200))
-      return status === 'failed' || says === undefined
-        ? lostResult(status, TOO_LARGE)
-        : { kind: 'over', ending: oversized(says) };
+    const { tooLarge, status: http, streamed } = trace.exchange;
+    if (tooLarge === true && (streamed === true || http === 200)) return lostResult(status, TOO_LARGE);
     const gone = unanswered(asking, trace);
     return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);
   }
@@ -240,7 +236,7 @@ async function openTaskLink(
   { id, signal }: TaskQuestion,
   { egress, fetch }: McpTaskServerOptions,
 ): Promise<TaskLink> {
-  const wire = openWire({ egress, server: connection, skims: true, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     ...transportOptions(connection),

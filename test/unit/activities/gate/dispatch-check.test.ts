@@ -634,6 +634,6 @@ describe('a call that policy allows, at its dispatch', () => {
   test('is asked first if nobody can say', async () => {
     const asked = { allOf: [{ layer: 'organisation', ids: ['bob'] }] };
     const refused = { kind: 'reopen', code: 'VERDICT_STRICTER', approvers: asked };
-    expect(await weighed(input, { pattern: '(?=a)' })).toMatchObject({ refused });
+    expect(await weighed(input, { pattern: '(' })).toMatchObject({ refused });
   });
 });

@@ -103,7 +103,7 @@ describe('the scheme of a token', () => {
     const headers = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n' };
     const { wire, sent } = wireOf({ accessToken: 'at-0', binding }, () => new Response(null, { status: 401, headers }));
     let minted = 0;
-    const mint = async () => ({ accessToken: `at-${(minted += 1)}` });
+    const mint = async () => `at-${(minted += 1)}`;
     const fetch = renewedFetch(
       wire.fetch,
       'at-0',

@@ -4,12 +4,10 @@ import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import { inputOf } from '../../../../activities/gate/send.ts';
 import {
-  type AnswerBinding,
   createStateSeal,
   derivedFrom,
   pausedBy,
   type SealBinding,
-  type StateBinding,
   type StateSeal,
 } from '../../../../activities/mcp/state-seal.ts';
 import { defined } from '../../../../contracts/defined.ts';
@@ -18,7 +16,7 @@ import type { InputLeg, ProvisionProof } from '../../../../contracts/wire/proofs
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 
 describe("sealing a server's state for the time in which people answer (INV-S1)", () => {
-  const BINDING: StateBinding = {
+  const BINDING: SealBinding = {
     namespace: 'default',
     workflowId: 'refund-1',
     callId: 't1.c0',
@@ -51,7 +49,7 @@ describe("sealing a server's state for the time in which people answer (INV-S1)"
   });
 
   describe('it opens for nothing else', () => {
-    test.each<[keyof StateBinding, Partial<StateBinding>]>([
+    test.each<[string, SealBinding]>([
       ['namespace', { namespace: 'other' }],
       ['workflowId', { workflowId: 'refund-2' }],
       ['callId', { callId: 't1.c1' }],
@@ -78,7 +76,7 @@ describe("sealing a server's state for the time in which people answer (INV-S1)"
   });
 
   describe('where an answer comes opens for nothing but its call', () => {
-    const ANSWER: AnswerBinding = {
+    const ANSWER: SealBinding = {
       answerTo: 'tools/call',
       server: 'files',
       namespace: 'default',

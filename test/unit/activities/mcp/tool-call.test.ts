@@ -147,11 +147,6 @@ describe('a state that is refused', () => {
     expect(await refused(`${'invalid '.repeat(100)} requestState`)).toEqual(['leg']);
   });
 
-  test('in the data of an error, whatever its words are: the call begins anew', async () => {
-    const error = { code: -32_602, message: 'No.', reason: 'invalid_request_state' };
-    expect(await legsAfter(error)).toEqual(['leg', 'anew']);
-  });
-
   test('of another code: it does not', async () => {
     expect(await legsAfter({ code: -32_603, message: 'Invalid requestState' })).toEqual(['leg']);
   });
@@ -166,11 +161,6 @@ describe('INV-X1: what may be said after the tool has run begins nothing anew', 
     'The order is in an unknown state',
   ])('%s', async (message) => {
     expect(await refused(message)).toEqual(['leg']);
-  });
-
-  test('with the data of a refusal, too', async () => {
-    const message = 'Tool order has an output schema but no structured content was provided';
-    expect(await legsAfter({ code: -32_602, message, reason: 'invalid_request_state' })).toEqual(['leg']);
   });
 });
 

@@ -5,7 +5,6 @@ import { capResponse, type GuardedFetch, isEventStream } from '../../../../activ
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
 import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
-import { defined } from '../../../../contracts/defined.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 import { RUN } from '../../../support/activities/tool-activities.ts';
@@ -166,7 +165,6 @@ describe('tokens that end while people think: what is sent after the call has a 
   const REQUEST: TokenRequest = { run: RUN, server: 'peer', serverUrl: 'https://peer.example/mcp', tool: 'deploy' };
   const CALL = { method: 'POST', headers: { [IDEMPOTENCY_HEADER]: 'k', authorization: 'Bearer token-0' } };
   const ANSWER = { method: 'POST', headers: { authorization: 'Bearer token-0' }, body: '{}' };
-  const soon = (ms: number): string => new Date(Date.now() + ms).toISOString();
 
   let wanted: TokenRequest[];
   let released: string[];
@@ -177,14 +175,14 @@ describe('tokens that end while people think: what is sent after the call has a 
     [wanted, released, sent, dead] = [[], [], [], []];
   });
 
-  const token = (accessToken: string, expiresAt?: string): MintedToken => ({
+  const token = (accessToken: string): MintedToken => ({
     accessToken,
-    evidence: { strategy: 'given', ...defined({ expiresAt }) },
+    evidence: { strategy: 'given' },
     secrets: [`secret-of-${accessToken}`],
     release: () => released.push(accessToken),
   });
 
-  function scene(expiresAt?: string, mint?: TokenBroker['mint']) {
+  function scene(mint?: TokenBroker['mint']) {
     const broker: TokenBroker = {
       mint: async (request) => {
         wanted.push(request);
@@ -194,7 +192,7 @@ describe('tokens that end while people think: what is sent after the call has a 
     const seen: MintedToken[] = [];
     // Sound: what is proven of a call is not looked at here.
     const request = { ...REQUEST, call: {} } as TokenRequest;
-    const renewal = renewalOf(broker, request, token('token-0', expiresAt), (next) => seen.push(next));
+    const renewal = renewalOf(broker, request, token('token-0'), (next) => seen.push(next));
     if (renewal === undefined) throw new Error('a token is renewed');
     const fetch = renewedFetch(
       async (_, init) => {
@@ -211,16 +209,7 @@ describe('tokens that end while people think: what is sent after the call has a 
   const PEER = 'https://peer.example/mcp';
 
   describe('another token', () => {
-    test('where the first one ends: before the answer leaves, once, and asked for without what is proven of the call', async () => {
-      const { fetch } = scene(soon(1_000));
-      await fetch(PEER, CALL);
-      await fetch(PEER, ANSWER);
-      await fetch(PEER, ANSWER);
-      expect(sent).toEqual(['token-0', 'token-1', 'token-1']);
-      expect(wanted).toEqual([REQUEST]);
-    });
-
-    test('where the server turns the first one away: the answer is sent once more', async () => {
+    test('where the server turns the first one away: the answer is sent once more, and it is asked for without what is proven of the call', async () => {
       const { fetch } = scene();
       await fetch(PEER, CALL);
       dead.push('token-0');
@@ -230,7 +219,7 @@ describe('tokens that end while people think: what is sent after the call has a 
     });
 
     test('not while the first one is good', async () => {
-      const { fetch } = scene(soon(3_600_000));
+      const { fetch } = scene();
       await fetch(PEER, CALL);
       await fetch(PEER, ANSWER);
       expect(sent).toEqual(['token-0', 'token-0']);
@@ -238,7 +227,7 @@ describe('tokens that end while people think: what is sent after the call has a 
     });
 
     test('not for the call, what goes before it, or a farewell', async () => {
-      const { fetch } = scene(soon(-1_000));
+      const { fetch } = scene();
       dead.push('token-0');
       expect((await fetch(PEER, ANSWER)).status).toBe(401);
       expect((await fetch(PEER, CALL)).status).toBe(401);
@@ -248,7 +237,7 @@ describe('tokens that end while people think: what is sent after the call has a 
     });
 
     test('is not asked for without end, nor sent again where it is no better', async () => {
-      const { fetch } = scene(undefined, (request) => Promise.resolve(token(`next-${request.refused}`.slice(0, 20))));
+      const { fetch } = scene((request) => Promise.resolve(token(`next-${request.refused}`.slice(0, 20))));
       await fetch(PEER, CALL);
       dead.push('token-0');
       for (let times = 0; times < 30; times += 1) {
@@ -259,7 +248,7 @@ describe('tokens that end while people think: what is sent after the call has a 
     });
 
     test('that cannot be had: what is there is sent, and what the server says counts', async () => {
-      const { fetch } = scene(soon(-1_000), () => Promise.reject(new Error('no issuer')));
+      const { fetch } = scene(() => Promise.reject(new Error('no issuer')));
       await fetch(PEER, CALL);
       dead.push('token-0');
       expect((await fetch(PEER, ANSWER)).status).toBe(401);
@@ -267,8 +256,9 @@ describe('tokens that end while people think: what is sent after the call has a 
     });
 
     test('is secret with all that it was obtained with, known as shown to the server, and ends with the call (INV-S1)', async () => {
-      const { fetch, renewal, seen } = scene(soon(1_000));
+      const { fetch, renewal, seen } = scene();
       await fetch(PEER, CALL);
+      dead.push('token-0');
       await fetch(PEER, ANSWER);
       expect(seen.map(({ accessToken }) => accessToken)).toEqual(['token-1']);
       const connection = { name: 'peer', url: PEER, headers: {}, protocol: 'auto', secrets: [], renewal } as const;
@@ -282,14 +272,15 @@ describe('tokens that end while people think: what is sent after the call has a 
   test('INV-S1: a token that arrives when its call is over is ended at once', async () => {
     let arrive: (token: MintedToken) => void = () => undefined;
     const { fetch, renewal } = scene(
-      soon(1_000),
       () =>
         new Promise((resolve) => {
           arrive = resolve;
         }),
     );
     await fetch(PEER, CALL);
+    dead.push('token-0');
     const answered = fetch(PEER, ANSWER);
+    while (wanted.length === 0) await new Promise(setImmediate);
     renewal.release();
     expect(released).toEqual([]);
     arrive(token('token-late'));

@@ -1,13 +1,7 @@
-/** Arguments against input schemas, which are a server's text: in linear time, and never unseen (INV-G4). */
-import { Script } from 'node:vm';
-import { describe, expect, jest, test } from '@jest/globals';
+/** Arguments against input schemas, which are a server's text: in bounded time, and never unseen (INV-G4). */
+import { describe, expect, test } from '@jest/globals';
 import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
-import {
-  countOf,
-  LinearSchema,
-  LONGEST_SCHEMA_PATTERN,
-  MOST_SCHEMA_BYTES,
-} from '../../../../activities/kit/json-schema.ts';
+import { MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
 
@@ -110,6 +104,8 @@ describe('arguments', () => {
     ['a code point in two halves', { pattern: '^[\\ud83d\\ude00-\\ud83d\\ude02]$' }, ['\u{1f601}'], ['\u{1f603}', 'u']],
     ['groups', { pattern: '^(?:a|(?<name>b))[[\\]a-c-]$' }, ['a[', 'b]', 'a-', 'bc'], ['ad', 'c-']],
     ['classes without and of all characters', { pattern: '^[^]$' }, ['a', '\n'], ['', 'ab']],
+    ['a pattern with lookaround', { pattern: '^(?=a)[a-z]' }, ['ab'], ['ba']],
+    ['a pattern that refers back', { pattern: '^(a|b)\\1$' }, ['aa', 'bb'], ['ab']],
     ['data like a keyword', { const: { pattern: '(' } }, [{ pattern: '(' }], [{}]],
   ])('%s is checked', (_what, schema, fitting, others) => {
     const whole = { ...of(schema), $defs: { p: { pattern: '^a' } } };
@@ -119,15 +115,6 @@ describe('arguments', () => {
       expect([n, unchecked]).toEqual([n, undefined]);
       expect([n, problems.length > 0]).toEqual([n, true]);
     }
-  });
-
-  test('a problem says which pattern', () => {
-    expect(check(of({ pattern: '^a' }), 'b').problems.join()).toContain('pattern ^a');
-  });
-
-  test('no check stays behind for the schema of another server', () => {
-    expect(check(of({ pattern: '^a' }), 'b').problems).not.toEqual([]);
-    expect(check(of({ format: 'pattern ^a' }), 'b')).toEqual({ problems: [] });
   });
 
   test.each([
@@ -145,13 +132,8 @@ describe('arguments', () => {
   test.each<[string, JsonObject, string]>([
     ['references to nowhere', { type: 'object', $ref: '#/$defs/nothing' }, 'cannot be applied'],
     ['references that double at each level', { type: 'object', ...doublingSchema(40) }, 'takes too long'],
-    ['a pattern with lookaround', of({ pattern: '^(?=a)b' }), 'not RE2'],
-    ['a pattern that refers back', of({ pattern: '(a)\\1' }), 'not RE2'],
-    ['a broken pattern', of({ pattern: '(' }), 'not RE2'],
-    ['a broken pattern of names', of({ patternProperties: { '(': {} } }), 'not RE2'],
-    ['a pattern that is no text', of({ pattern: 7 }), 'no text'],
-    ['a pattern that is too long', of({ pattern: 'a'.repeat(LONGEST_SCHEMA_PATTERN + 1) }), 'characters'],
-    ['a pattern that repeats repetitions', of({ pattern: '((a{1000}){1000}){1000}' }), 'not RE2'],
+    ['a broken pattern', of({ pattern: '(' }), 'cannot be applied'],
+    ['a pattern of another language', of({ pattern: '(?P<a>b)' }), 'cannot be applied'],
     ['too many bytes', of({ description: 'a'.repeat(MOST_SCHEMA_BYTES) }), 'bytes'],
     ['a dialect that is not known', { $schema: 'https://example.com/dialect', ...SCHEMA }, 'dialect'],
     ['a reference that the value resolves', of({ $dynamicRef: '#p' }), '$dynamicRef'],
@@ -165,25 +147,6 @@ describe('arguments', () => {
         'dialect',
       ],
     ),
-    ...[
-      '(?i)a',
-      '(?i:a)',
-      '(?P<a>b)',
-      '\\Aa',
-      'a\\z',
-      'a\\Z',
-      '\\Qa.b\\E',
-      '\\C',
-      '\\a',
-      '\\pL',
-      '\\p{^L}',
-      '\\x{61}',
-      '[[:alpha:]]',
-      '[a-\\s]',
-      '[\\w-z]',
-    ].map((pattern): [string, JsonObject, string] => [`the pattern ${pattern}`, of({ pattern }), 'in two ways']),
-    ['dependencies that are no map', of({ dependencies: ['a'] }), 'dependencies'],
-    ['a dependency that is neither names nor a schema', of({ dependencies: { a: 'b' } }), 'dependencies'],
     ['a dialect that is no text', { $schema: 7, ...SCHEMA }, 'dialect'],
   ])('a schema with %s checks nothing, and says so', (_what, schema, reason) => {
     const { problems, unchecked } = check(schema, `${'a'.repeat(60)}!`);
@@ -206,20 +169,6 @@ describe('arguments', () => {
     expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
   });
 
-  test('a schema that took too long to be read is not read again for some minutes', () => {
-    let now = 1;
-    const checker = new ArgumentChecker(() => now);
-    const names = Array.from({ length: 1_200 }, (_, index): [string, JsonObject] => [
-      `p${index}`,
-      { pattern: `\\S{999}${index}` },
-    ]);
-    const slow: JsonObject = { type: 'object', properties: Object.fromEntries(names) };
-    for (const schema of [slow, SCHEMA])
-      expect(checker.check('slow', schema, {})).toMatchObject({ problems: [], unchecked: 'takes too long' });
-    now += 301_000;
-    expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
-  });
-
   test('large arguments that took too long go unchecked alone: those of other calls are checked', () => {
     const checker = new ArgumentChecker();
     const schema = of({ type: 'array', uniqueItems: true });
@@ -230,116 +179,27 @@ describe('arguments', () => {
   });
 });
 
-describe('how long a check may take is known before it', () => {
-  test.each<[string, JsonObject, number]>([
-    ['nothing', {}, 1],
-    // The map, type, properties with n and its type, the list of what is required with its name.
-    ['names and types', SCHEMA, 7],
-    ['data in the form of keywords', { const: { pattern: 'a', list: [1, 2] }, examples: [{ $ref: 'a' }] }, 12],
-    ['a property that bears the name of a keyword', { properties: { $ref: {}, pattern: {} } }, 4],
-    ['choices', { anyOf: [{ type: 'string' }, { not: { items: {} } }] }, 7],
-  ])('from a plain schema of %s', (_what, schema, steps) => {
-    expect(new LinearSchema(schema).stepsPerValue).toBe(steps);
-  });
-
-  test.each<[string, JsonObject]>([
-    ['a reference', { $ref: '#/$defs/p', $defs: { p: {} } }],
-    ['a reference in a choice', { anyOf: [{ properties: { a: { $ref: '#' } } }] }],
-    ['a reference to the whole', { $recursiveRef: '#', $schema: 'https://json-schema.org/draft/2019-09/schema' }],
-    ['a pattern', { properties: { a: { pattern: 'a' } } }],
-    ['a format', { items: { format: 'uri' } }],
-    ['patterns of names', { patternProperties: { a: {} } }],
-    ['what compares values with each other', { uniqueItems: true }],
-    ['what others have seen', { unevaluatedItems: false }],
-    ['a keyword that is not known', { 'x-own': 1 }],
-  ])('but not from one with %s', (_what, schema) => {
-    expect(new LinearSchema(schema).stepsPerValue).toBe(Infinity);
-  });
-
-  test('values are counted with their keys, and no further than asked', () => {
-    expect(countOf({ a: [1, { b: null }], c: 'x' })).toBe(9);
-    expect(
-      countOf(
-        Array.from({ length: 10_000 }, () => [1]),
-        100,
-      ),
-    ).toBeLessThan(110);
-  });
-
-  test('long texts count by their length, in values and in schemas', () => {
-    const long = 'x'.repeat(10_000);
-    expect(countOf([long])).toBe(102);
-    expect(countOf({ [long]: 1 })).toBe(103);
-    for (const schema of [{ enum: [long] }, { required: [long] }, { properties: { [long]: {} } }])
-      expect(new LinearSchema(schema).stepsPerValue).toBeGreaterThan(100);
-  });
-
-  test('a small one needs no time limit, a large one has it', () => {
-    const limits = jest.spyOn(Script.prototype, 'runInContext');
-    try {
-      const checker = new ArgumentChecker();
-      const schema = of({ type: 'array', items: { type: 'number' } });
-      expect(checker.check('a', schema, { n: [1, 2] })).toEqual({ problems: [] });
-      // Reading the schema had the limit.
-      expect(limits).toHaveBeenCalledTimes(1);
-      expect(checker.check('a', schema, { n: [1, 'x'] }).problems).not.toEqual([]);
-      expect(limits).toHaveBeenCalledTimes(1);
-      checker.check('a', schema, { n: Array.from({ length: 5_000 }, () => 1) });
-      expect(limits).toHaveBeenCalledTimes(2);
-    } finally {
-      limits.mockRestore();
-    }
-  });
-});
-
 describe('a pattern that would take for ever', () => {
   const CATASTROPHIC = ['^(a+)+$', '^(a|a)*$', '^(.*a){20}$', '^([a-z]+)*[0-9]$'] as const;
   const text = `${'a'.repeat(5_000)}!`;
+  const ended = { problems: [], unchecked: 'takes too long' };
 
-  /** Returns the patterns that regular expressions of the engine are made of while the task runs. */
-  function seenBy(task: () => void): string[] {
-    const seen: string[] = [];
-    const Own = globalThis.RegExp;
-    globalThis.RegExp = new Proxy(Own, {
-      construct: (target, args: [string, string?]) => {
-        seen.push(String(args[0]));
-        return new target(...args);
-      },
-    });
-    try {
-      task();
-    } finally {
-      globalThis.RegExp = Own;
-    }
-    return seen;
-  }
-
-  test.each(CATASTROPHIC)('%s is answered, and no regular expression of the engine sees it', (pattern) => {
-    const seen = seenBy(() => {
-      expect(check(of({ pattern }), text).problems).not.toEqual([]);
-      expect(check(of({ patternProperties: { [pattern]: false } }), { [text]: 1 })).toEqual({ problems: [] });
-    });
-    expect(seen.filter((source) => source.includes(pattern))).toEqual([]);
+  test.each(CATASTROPHIC)('%s is ended, checks nothing, and says so', (pattern) => {
+    expect(check(of({ pattern }), text)).toEqual(ended);
+    expect(check(of({ patternProperties: { [pattern]: false } }), { [text]: 1 })).toEqual(ended);
   });
 
   const [hostile] = CATASTROPHIC;
-  const behind = (place: string, m: JsonObject): JsonObject => ({
-    type: 'object',
-    properties: { n: { $ref: `#/properties/m/${place}` }, m },
-  });
   const names = { patternProperties: { [hostile]: false } };
   test.each<[string, JsonObject, JsonValue]>([
-    ['an example', behind('examples/x', { examples: { x: { type: 'string', pattern: hostile } } }), text],
-    ['an example of names', behind('examples/x', { examples: { x: names } }), { [text]: 1 }],
-    ['a default', behind('default', { default: { pattern: hostile } }), text],
-    ['dependencies', behind('dependencies', { dependencies: { pattern: hostile } }), text],
-    ['a list in dependencies', behind('dependencies', { dependencies: { pattern: [hostile] } }), text],
-    ['names in dependencies', behind('dependencies', { dependencies: names }), { [text]: 1 }],
-    ['a format in dependencies', behind('dependencies', { dependencies: { format: 'regex' } }), hostile],
-  ])('behind a reference to %s is seen by no regular expression of the engine', (_what, schema, n) => {
-    const seen = seenBy(() => {
-      expect(check(schema, n)).toMatchObject({ problems: [], unchecked: expect.any(String) });
-    });
-    expect(seen.filter((source) => source.includes(hostile))).toEqual([]);
+    ['examples/x', { examples: { x: { type: 'string', pattern: hostile } } }, text],
+    ['examples/x', { examples: { x: names } }, { [text]: 1 }],
+    ['default', { default: { pattern: hostile } }, text],
+    ['dependencies', { dependencies: { pattern: hostile } }, text],
+    ['dependencies', { dependencies: names }, { [text]: 1 }],
+  ])('so is one behind a reference to %s', (place, m, n) => {
+    const { problems, unchecked } = check({ properties: { n: { $ref: `#/properties/m/${place}` }, m } }, n);
+    expect(problems).toEqual([]);
+    expect(unchecked).toEqual(expect.any(String));
   });
 });

@@ -362,7 +362,7 @@ describe('INV-G4: a call whose arguments nobody can check', () => {
   const path = (schema: object) => ({ type: 'object', properties: { path: schema } });
 
   test.each<[string, object]>([
-    ['a pattern that is not RE2', path({ pattern: '^(?=a)a' })],
+    ['a broken pattern', path({ pattern: '(' })],
     ['a reference to nowhere', path({ $ref: '#/$defs/nothing' })],
     ['a dialect that is not known', { ...path({}), $schema: 'https://example.com/dialect' }],
   ])('is asked where policy would allow it: %s', async (_what, schema) => {
@@ -376,7 +376,7 @@ describe('INV-G4: a call whose arguments nobody can check', () => {
   });
 
   test('is denied where policy denies it, and asked of nobody else where policy asks', async () => {
-    const hostile = path({ pattern: '^(?=a)a' });
+    const hostile = path({ pattern: '(' });
     const rules = (then: 'deny' | 'ask') => ({ rules: [{ id: 'r', then, approvers: { ids: ['cal'], groups: [] } }] });
     expect(await judged(hostile, { ...policy, ...rules('deny') })).toMatchObject({
       kind: 'deny',

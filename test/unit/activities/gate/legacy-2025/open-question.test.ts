@@ -110,12 +110,6 @@ describe('questions on an open connection, one after the other, for so long and 
       expect(run.asked).toHaveLength(1);
     });
 
-    test('passes without an answer: it is looked for less often', async () => {
-      const times = { lookMs: 1, soonMs: 0, laterMs: 3_600_000, silentMs: 20, graceMs: 0 };
-      expect(await asking({ seconds: 0.1, times })(QUESTION, never)).toEqual(CANCEL);
-      expect(run.looks()).toBe(1);
-    });
-
     test('of a call is over: nobody waits, and the run is asked no more', async () => {
       const over = new AbortController();
       const people = asking();
