@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { foreign, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, requestPath } from './kit/layout.ts';
+import { csrf, hidden, requestPath } from './kit/layout.ts';
 import type { Listed, Viewer } from './kit/port.ts';
 import { left } from './kit/times.ts';
 import { warningsView } from './request.ts';
@@ -31,11 +31,7 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
         ${listed.map(
           ({ request, run }) =>
             markup`<li class="card">
-              <input
-                type="hidden"
-                name="chosen"
-                value="${JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()])}"
-              />
+              ${hidden('chosen', JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()]))}
               <h2>
                 <a href="${requestPath(request)}"
                   ><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a

@@ -4,7 +4,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, facts, requestPath } from './kit/layout.ts';
+import { csrf, facts, hidden, requestPath } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
@@ -101,8 +101,8 @@ export function runView(
           mayTell &&
           markup`<details class="choice">
               <summary>Say something to the agent</summary>
-              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say"><input type="hidden" name="messageId" value="${randomUUID()}">
-                ${csrf(viewer)}<label>Message<textarea name="text" rows="3" required></textarea></label
+              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
+                ${hidden('messageId', randomUUID())}${csrf(viewer)}<label>Message<textarea name="text" rows="3" required></textarea></label
                 ><button class="button">Send</button>
               </form>
             </details>

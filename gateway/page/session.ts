@@ -10,7 +10,7 @@ import { assertOwnPage } from '../http/server.ts';
 import { SESSION_COOKIE } from '../identity/sessions.ts';
 import { clearSession, setSession } from '../routes/sign-in.ts';
 import { foreign } from './kit/faithful.ts';
-import { pageText, signedOutText, trouble } from './kit/layout.ts';
+import { hidden, pageText, signedOutText, trouble } from './kit/layout.ts';
 import { markup } from './kit/markup.ts';
 import type { SignInOptions } from './kit/page.ts';
 
@@ -56,7 +56,7 @@ function signInForm(reply: FastifyReply, to: string, isDevelopment: boolean, wro
       'This gateway believes tokens, and has no sign-in for people: state gateway.signIn in its configuration.';
     return reply.code(404).send(pageText({ title: 'Sign in', main: trouble('Nobody can sign in here', words) }));
   }
-  const main = markup`<section class="card sign-in"><h1>Sign in</h1><p class="banner warning">For development: you are who you say you are. This gateway answers on this machine alone.</p>${wrong !== undefined && markup`<p class="banner error" role="alert">${foreign(wrong)}</p>`}<form method="post" action="/sign-in"><input type="hidden" name="to" value="${to}"><label>Your id<input name="id" required autofocus autocomplete="username"></label><label>Groups <span class="note">separated by commas</span><input name="groups"></label><label>Tenant<input name="tenant" value="default" required></label><button class="button approve">Sign in</button></form></section>`;
+  const main = markup`<section class="card sign-in"><h1>Sign in</h1><p class="banner warning">For development: you are who you say you are. This gateway answers on this machine alone.</p>${wrong !== undefined && markup`<p class="banner error" role="alert">${foreign(wrong)}</p>`}<form method="post" action="/sign-in">${hidden('to', to)}<label>Your id<input name="id" required autofocus autocomplete="username"></label><label>Groups <span class="note">separated by commas</span><input name="groups"></label><label>Tenant<input name="tenant" value="default" required></label><button class="button approve">Sign in</button></form></section>`;
   return reply.send(pageText({ title: 'Sign in', main }));
 }
 

@@ -5,7 +5,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
 import { foreign } from './kit/faithful.ts';
-import { csrf, pageText, trouble, type Typed } from './kit/layout.ts';
+import { csrf, hidden, pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
 import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
 import type { AgentOffer, Viewer } from './kit/port.ts';
@@ -70,7 +70,7 @@ function startView(agents: readonly AgentOffer[], viewer: Viewer, typed: Typed):
   const chosen = agents.find(({ name }) => name === typed['agent']) ?? (agents.length === 1 ? agents[0] : undefined);
   return markup`<div class="head"><h1>Start a run</h1></div>
     <form method="post" action="/start" class="card narrow">
-      ${csrf(viewer)}<input type="hidden" name="key" value="${typed['key'] ?? randomUUID()}" />
+      ${csrf(viewer)}${hidden('key', typed['key'] ?? randomUUID())}
       <fieldset class="choices">
         <legend>Agent</legend>
         ${agents.map((agent) => agentView(agent, agent === chosen))}

@@ -18,7 +18,7 @@ import { IS_COUNTED } from '../../catalog/shown.ts';
 import { detailOf } from '../../http/problem.ts';
 import { type Difference, differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf, facts } from '../kit/layout.ts';
+import { csrf, facts, hidden } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { clock, left } from '../kit/times.ts';
@@ -104,11 +104,8 @@ const MAY = { connect: 'connect and disconnect', loosen: 'loosen', tighten: 'tig
  * @param show which tools are listed before and after
  */
 export function bound({ version }: Pick<CatalogDetail, 'version'>, viewer: Viewer, show = ''): Html {
-  return markup`${csrf(viewer)}${show !== '' && markup`<input type="hidden" name="show" value="${show}" />`}<input type="hidden" name="requestId" value="${randomUUID()}" /><input
-      type="hidden"
-      name="version"
-      value="${version}"
-    />`;
+  const own = [hidden('requestId', randomUUID()), hidden('version', version)];
+  return markup`${csrf(viewer)}${show !== '' && hidden('show', show)}${own}`;
 }
 
 function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {
@@ -180,11 +177,7 @@ function pendingView({ detail, viewer, show, now }: Omit<DetailPage, 'refused'>,
     ${
       offers.length > 0
         ? markup`<form method="post" action="${catalogPath(server)}/changes/${encodeURIComponent(changeId)}">
-            ${bound(detail, viewer, show)}<input
-              type="hidden"
-              name="digest"
-              value="${digest}"
-            />
+            ${bound(detail, viewer, show)}${hidden('digest', digest)}
             <div class="actions">${decide('approve', 'Agree')}${decide('reject', 'Refuse')}</div>
           </form>`
         : markup`<p class="note">Not yours to decide.</p>`
@@ -280,7 +273,7 @@ function toolRow({ detail, tool, index, isChangeable, turned, problem }: Row): H
   const unsaved = FLAGS.filter((flag) => turned?.[flag] !== undefined && turned[flag] !== setting[flag]);
   return markup`<tr>
     <th scope="row">
-      ${isChangeable && markup`<input type="hidden" name="tool.${index}" value="${name}" />`}
+      ${isChangeable && hidden(`tool.${index}`, name)}
       <a href="${toolPath(detail.server, name)}"><code>${foreign(name)}</code></a>
       ${changed && markup`<span class="mark">definition changed</span>`}
       ${status === 'missing' && markup`<span class="mark">missing</span>`}
@@ -295,7 +288,7 @@ function toolRow({ detail, tool, index, isChangeable, turned, problem }: Row): H
       const isOpen = mayTurn(detail, setting, flag);
       const isChecked = isOpen ? (turned?.[flag] ?? isOn) : isOn;
       return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">
-        ${isOpen && markup`<input type="hidden" name="shown.${flag}.${index}" value="${isOn ? 'on' : 'off'}" />`}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isChecked && markup` checked`} ${!isOpen && markup` disabled`} />
+        ${isOpen && hidden(`shown.${flag}.${index}`, isOn ? 'on' : 'off')}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isChecked && markup` checked`} ${!isOpen && markup` disabled`} />
       </td>`;
     })}
   </tr>`;

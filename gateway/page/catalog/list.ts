@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
 import { detailOf } from '../../http/problem.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf, problemView, wrongField } from '../kit/layout.ts';
+import { csrf, hidden, problemView, wrongField } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { ago } from '../kit/times.ts';
@@ -96,7 +96,7 @@ function connectView(viewer: Viewer, free: readonly string[], refused: RefusedFo
   return markup`<details class="card choice" ${refused !== undefined && markup` open`}>
     <summary>Connect a server</summary>
     <form method="post" action="/catalogs" class="narrow">
-      ${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" />
+      ${csrf(viewer)}${hidden('requestId', randomUUID())}
       <label
         >Server <span class="note">(${free.length > 0 ? 'one of the configuration, or another name' : 'a name for it'})</span
         ><input name="server" list="servers" required maxlength="64" value="${refused?.form.get('server') ?? ''}" autocomplete="off"${wrong('server', refused)}

@@ -2,7 +2,7 @@
 import type { CatalogDetail, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import { definitionChangesView } from '../kit/diff.ts';
 import { foldedJson, foreign, foreignBlock } from '../kit/faithful.ts';
-import { facts } from '../kit/layout.ts';
+import { facts, hidden } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { clock, span } from '../kit/times.ts';
@@ -45,11 +45,7 @@ function changedView(tool: CatalogToolDetail, offers: CatalogDetail['offers'], v
     ${
       mayAcknowledge &&
       markup`<form method="post" action="${catalogPath(server)}/acknowledge">
-        ${bound(tool, viewer)}<input type="hidden" name="tool" value="${name}" /><input
-          type="hidden"
-          name="definition"
-          value="${definition}"
-        />
+        ${bound(tool, viewer)}${hidden('tool', name)}${hidden('definition', definition)}
         <p class="note">
           Whoever acknowledges it has read it: calls are then judged by what is set, and no more asked about for the
           change.

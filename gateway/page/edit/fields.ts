@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { own } from '../kit/diff.ts';
 import { asciiJson, foreign, foreignBlock, isObject } from '../kit/faithful.ts';
-import { problemView } from '../kit/layout.ts';
+import { hidden, problemView } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Problem } from './read.ts';
 import { type EditForm, type Field, type Lengths, MOST_ITEMS } from './schema.ts';
@@ -165,7 +165,7 @@ class View {
   }
 
   #items({ id, inner, name }: Field): Html {
-    return markup`<input type="hidden" name="${id}.length" value="${inner.length}" />
+    return markup`${hidden(`${id}.length`, inner.length)}
       <div class="fields">${inner.map((each) => this.field(each, false))}</div>
       ${
         inner.length < MOST_ITEMS &&
@@ -192,7 +192,7 @@ class View {
             ${['true', 'false'].map((word) => markup`<option${text === word && markup` selected`}>${word}</option>`)}
           </select>`;
         return markup`<span class="line"
-          ><input type="hidden" name="${id}" value="false" /><input ${common} type="checkbox" value="true" ${text === 'true' && markup` checked`} />
+          >${hidden(id, 'false')}<input ${common} type="checkbox" value="true" ${text === 'true' && markup` checked`} />
           yes</span
         >`;
       case 'choice':

@@ -5,7 +5,7 @@ import { permittedTo } from '../../../domain/request/permitted.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import { diff } from '../kit/diff.ts';
 import { alsoAsJson, asciiJson, foreign, foreignBlock, isObject, isPlain, tree } from '../kit/faithful.ts';
-import { type Answering, binding, problemView, requestPath, wrongField } from '../kit/layout.ts';
+import { type Answering, binding, hidden, problemView, requestPath, wrongField } from '../kit/layout.ts';
 import { writtenJson } from '../kit/json.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import { left } from '../kit/times.ts';
@@ -72,7 +72,7 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
   const sent = typed === undefined || isWhole ? undefined : sentForm({ request, tool }, typed);
   const form = sent ?? editForm(tool.definition?.inputSchema, request.arguments, () => undefined);
   const comment = typed?.['comment'] ?? '';
-  const bound = markup`${binding(request, viewer)}${comment !== '' && markup`<input type="hidden" name="comment" value="${comment}" />`}`;
+  const bound = markup`${binding(request, viewer)}${comment !== '' && hidden('comment', comment)}`;
   const action = `${requestPath(request)}/edit`;
   return markup`${headView(request, now)}
     ${sent === undefined && !isWhole && typed !== undefined && lostView(typed)}
@@ -80,11 +80,8 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
       ${tool.definition === undefined && markup`<p class="note">The tool's definition cannot be read now: the fields follow the proposed values.</p>`}
       <form method="post" action="${action}" data-edit>
         <button class="default-button" tabindex="-1" aria-hidden="true">Compare</button>
-        ${bound}<input type="hidden" name="by" value="${sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? '')}" /><input
-          type="hidden"
-          name="names"
-          value="${JSON.stringify(namesOf(form.fields))}"
-        />
+        ${bound}${hidden('by', sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? ''))}
+        ${hidden('names', JSON.stringify(namesOf(form.fields)))}
         <div class="fields">${editFields(form, sent === undefined ? {} : { typed: typed ?? {}, problems })}</div>
         <div class="actions">
           <button class="button primary" data-key="a">Compare before approving</button
@@ -95,7 +92,7 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
     <details class="card fold edit" ${isWhole && markup` open`}>
       <summary>Write them as JSON</summary>
       <form method="post" action="${action}" data-edit>
-        ${bound}<input type="hidden" name="as" value="json" />
+        ${bound}${hidden('as', 'json')}
         <div class="field">
           <label for="whole">All arguments</label>
           <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${wrongField('whole', problems.has('whole'))}>
@@ -165,11 +162,7 @@ export function comparedView({ request, viewer, now, typed }: Omit<Answering, 't
       ${alsoAsJson(changed, 'To read them as JSON, change them again.')}
     </section>
     <form method="post" action="${requestPath(request)}" class="card">
-      ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input
-        type="hidden"
-        name="arguments"
-        value="${JSON.stringify(changed)}"
-      /><label
+      ${binding(request, viewer)}${hidden('kind', 'approve')}${hidden('arguments', JSON.stringify(changed))}<label
         >Comment <span class="note">(kept in the ledger)</span
         ><textarea name="comment" rows="2" maxlength="4096">${typed?.['comment'] ?? ''}</textarea>
       </label>

@@ -59,7 +59,11 @@ ${viewer?.development === true && markup`<p class="banner warning" role="note">D
 }
 
 export function csrf({ csrf: secret }: Viewer): Html {
-  return markup`<input type="hidden" name="csrf" value="${secret}" />`;
+  return hidden('csrf', secret);
+}
+
+export function hidden(name: string, value: string | number): Html {
+  return markup`<input type="hidden" name="${name}" value="${value}" />`;
 }
 
 /** Says in a page what went wrong, and what to do. */
@@ -134,11 +138,8 @@ export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workf
 
 /** Hidden fields that bind a form to its request; its own decision id makes a form that is sent twice count once. */
 export function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
-  return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
-      type="hidden"
-      name="runId"
-      value="${runId}"
-    /><input type="hidden" name="decisionId" value="${randomUUID()}" />`;
+  const own = hidden('decisionId', randomUUID());
+  return markup`${csrf(viewer)}${hidden('digest', digest)}${hidden('runId', runId)}${own}`;
 }
 
 const MARK = markup`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
