@@ -68,6 +68,7 @@ const FRESH_MS = 1_500;
 /** Catalogs that are asked at a time. */
 const BATCH = 8;
 /** Snapshots have up to a megabyte. */
+const MOST_KEPT_BYTES = 134_217_728;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
 const MOST_ENTRIES = 200;
@@ -107,8 +108,8 @@ export class Catalogs {
     this.#countersign = countersign;
     this.#settings = settings;
     this.#now = now;
-    this.#listed = new OneAnswer(MOST_KEPT, FRESH_MS, now);
-    this.#snapshots = new OneAnswer(MOST_KEPT, FRESH_MS, now);
+    this.#listed = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
+    this.#snapshots = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
   }
 
   rulesOf({ tenant }: Pick<Asker, 'tenant'>): CatalogRules {

@@ -12,6 +12,7 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
+import { OneAnswer } from '../projection/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';
@@ -25,16 +26,12 @@ const DEVELOPMENT_SECONDS = 43_200;
 const DEADLINE_MS = 10_000;
 /** Metadata of a provider are read anew after this time. */
 const METADATA_MS = 600_000;
+const MOST_METADATA_BYTES = 1_048_576;
 /** Browsers drop a cookie above 4,096 bytes, with its name and attributes (RFC 6265bis §5.6). */
 const MOST_COOKIE_BYTES = 3_800;
 
 /** Use of a sealed text; one use is never taken for another. */
 type Use = 'session' | 'login' | 'development';
-
-interface Metadata {
-  readonly at: number;
-  readonly server: Promise<oauth.AuthorizationServer>;
-}
 
 /** A cookie to set. */
 export interface SetCookie {
@@ -59,7 +56,8 @@ export class Sessions {
   readonly #sealing: readonly Uint8Array[];
   /** Seals sessions of the development login; absent where there is none. */
   readonly #development: Uint8Array | undefined;
-  #metadata: Metadata | undefined;
+  /** Read once for all who sign in during some minutes: anybody may begin a sign-in. */
+  readonly #metadata = new OneAnswer<oauth.AuthorizationServer>(MOST_METADATA_BYTES, METADATA_MS);
   /** The way in which the provider knows this gateway, where it is not the first. */
   #method: string | undefined;
 
@@ -192,25 +190,14 @@ export class Sessions {
       [oauth.allowInsecureRequests]: issuer.protocol === 'http:',
       signal: () => AbortSignal.timeout(DEADLINE_MS),
     };
-    const server = await this.#server(issuer, options);
+    const server = await this.#metadata
+      .get(issuer.href, async () => await discovered(issuer, options))
+      .catch((error: unknown) => {
+        throw silent(error);
+      });
     const client: oauth.Client = { client_id: config.clientId };
     const redirect = new URL('/auth/callback', config.publicUrl).href;
     return { config, oidc, keys, server, client, redirect, options };
-  }
-
-  /** Reads the provider's metadata once for all who sign in during some minutes: anybody may begin a sign-in. */
-  async #server(issuer: URL, options: oauth.HttpRequestOptions<'GET'>): Promise<oauth.AuthorizationServer> {
-    let kept = this.#metadata;
-    if (kept === undefined || Date.now() - kept.at >= METADATA_MS) {
-      kept = { at: Date.now(), server: discovered(issuer, options) };
-      this.#metadata = kept;
-    }
-    try {
-      return await kept.server;
-    } catch (cause) {
-      if (this.#metadata === kept) this.#metadata = undefined;
-      throw silent(cause);
-    }
   }
 
   async #sealed(claims: Readonly<Record<string, unknown>>, use: Use, seconds: number): Promise<SetCookie> {
