@@ -29,7 +29,7 @@ import { FAILED_IN_LISTS_MS, type Opened } from '../projection/opened.ts';
 import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
 import { rowOf } from '../projection/visibility.ts';
 
-/** Most runs that are asked at a time to fill a page; less than `Opened` asks at once, so that one list leaves room. */
+/** Runs that are asked at a time to fill a page; less than `Opened` asks at once, so that one list leaves room. */
 const BATCH = 8;
 
 export interface Seen {
@@ -142,19 +142,13 @@ export class Reading {
     const after = cursor === undefined ? undefined : keyIn(cursor, 3);
     const runs = this.#projection.waiting().filter((known) => isAsked(known, query, asker) && reaches(known, after));
     const found: Found[] = [];
-    let countsAreMine = true;
-    for (let from = 0; from < runs.length;) {
+    for (let from = 0; from < runs.length; from += BATCH) {
       // Every request of a later run has at least this deadline.
       const least = deadlineOf(runs[from] as Known);
-      const before = found.filter(({ key: [deadline = ''] }) => deadline < least).length;
-      if (before > most) break;
+      if (found.filter(({ key: [deadline = ''] }) => deadline < least).length > most) break;
       const round = runs.slice(from, from + BATCH);
-      const asked: readonly Known[] = countsAreMine ? firstOf(round, most + 1 - before) : round;
-      from += asked.length;
-      const batch = await Promise.all(asked.map(async (known) => await this.#rowsOf(known, query, asker)));
-      // Visibility counts the requests of everybody. If this person sees fewer, whole rounds are faster.
-      countsAreMine = batch.flat().length >= asked.reduce((sum, { row }) => sum + row.pending, 0);
-      found.push(...batch.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
+      const rows = await Promise.all(round.map(async (known) => await this.#rowsOf(known, query, asker)));
+      found.push(...rows.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
     }
     const sorted = found.toSorted((one, other) => compared(one.key, other.key));
     return { requests: sorted.slice(0, most).map(({ row }) => row), ...asOf, ...nextOf(sorted, most) };
@@ -206,13 +200,6 @@ function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): 
   if (query.server !== undefined && !row.servers.includes(query.server)) return false;
   if (query.deadlineBefore !== undefined && deadlineOf({ row }) >= query.deadlineBefore) return false;
   return query.initiator === undefined || isSamePerson(asker, row.initiator, query.initiator);
-}
-
-/** Returns the fewest runs that have so many open requests between them, by what visibility shows. */
-function firstOf(runs: readonly Known[], wanted: number): readonly Known[] {
-  let pending = 0;
-  const end = runs.findIndex(({ row }) => (pending += row.pending) >= wanted);
-  return end < 0 ? runs : runs.slice(0, end + 1);
 }
 
 /** False if all requests of the run stand before the cursor, as far as its memo says. */
