@@ -288,22 +288,12 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    const pending: Pending = await this.#soon(outcomes.pendingOf(runId), { reference: runId, status: 'running' });
+    const late = pause(MOST_LOOKING_MS, { reference: runId, status: 'running' } as const, { ref: false });
+    const pending: Pending = await Promise.race([outcomes.pendingOf(runId), late]);
     // A call that may be repeated has no ticket before its client is told to come back, or people are asked about it.
     const isFound = pending.status === 'waiting' || !exchange.hasLeft();
     if (ticket === undefined && isFound) await tickets.take(ticketId, runId);
     return { ...this.#told(pendingReply(pending)), goesOn: { made, pending } };
-  }
-
-  /** @returns `otherwise` if there is no answer soon */
-  async #soon<T>(asked: Promise<T>, otherwise: T): Promise<T> {
-    const over = new AbortController();
-    const late = pause(MOST_LOOKING_MS, otherwise, { signal: over.signal }).catch(() => otherwise);
-    try {
-      return await Promise.race([asked, late]);
-    } finally {
-      over.abort();
-    }
   }
 
   /** @returns undefined if the call goes on */

@@ -81,11 +81,8 @@ export function openGate(gate: Gate, about: Pick<GateRouteParts, 'callers' | 'is
     routes: { ...gate, ...about, stopping: stopping.signal, answering },
     stop: async () => {
       stopping.abort();
-      const over = new AbortController();
-      const late = pause(MOST_STOPPING_MS, undefined, { signal: over.signal }).catch(() => undefined);
       const through = Promise.allSettled(answering).then(async () => await gate.settled());
-      await Promise.race([through, late]);
-      over.abort();
+      await Promise.race([through, pause(MOST_STOPPING_MS, undefined, { ref: false })]);
     },
   };
 }
