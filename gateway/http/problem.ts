@@ -10,8 +10,7 @@ import { troubleOf } from '../../client/engine/trouble.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts, nodeCodeOf } from '../../contracts/errors.ts';
 import type { ProblemDetails } from '../../contracts/schemas/http-api.ts';
-import { type Problem, problemsOf } from '../../contracts/schemas/parse.ts';
-import type { z } from 'zod';
+import type { Problem } from '../../contracts/schemas/parse.ts';
 
 /** An input that does not fit its schema. */
 export class Misfit extends CountersignError {
@@ -22,10 +21,6 @@ export class Misfit extends CountersignError {
     super('USAGE', `The ${where} is not valid: ${told}. Correct it and try again.`, defined({ path: first?.path }));
     this.errors = errors;
   }
-}
-
-export function misfitOf(error: z.core.$ZodError, input: unknown, where: string): Misfit {
-  return new Misfit(problemsOf(error, input), where);
 }
 
 /** Errors of Fastify itself, by their code. */

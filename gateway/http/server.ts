@@ -18,6 +18,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { problemsOf } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -29,7 +30,7 @@ import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/server.ts';
 import { documentOf } from './document.ts';
-import { codedOf, Misfit, misfitOf, problemOf, refuseUnread, tooMany } from './problem.ts';
+import { codedOf, Misfit, problemOf, refuseUnread, tooMany } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -128,7 +129,9 @@ export async function createServer({
   app.setValidatorCompiler(({ schema, httpPart }) => (input: unknown) => {
     // Sound: every schema of a route is one of zod.
     const read = (schema as unknown as z.ZodType).safeParse(input);
-    return read.success ? { value: read.data } : { error: misfitOf(read.error, input, httpPart ?? 'request') };
+    return read.success
+      ? { value: read.data }
+      : { error: new Misfit(problemsOf(read.error, input), httpPart ?? 'request') };
   });
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));

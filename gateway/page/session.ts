@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { assertOwnPage } from '../http/server.ts';
 import { SESSION_COOKIE } from '../identity/sessions.ts';
-import { clearSession, setSession } from '../routes/sign-in.ts';
+import { clearSession, OwnPath, setSession } from '../routes/sign-in.ts';
 import { foreign } from './kit/faithful.ts';
 import { hidden, pageText, signedOutText, trouble } from './kit/layout.ts';
 import { markup } from './kit/markup.ts';
@@ -17,7 +17,7 @@ import type { SignInOptions } from './kit/page.ts';
 export function registerSignIn(app: FastifyInstance, options: SignInOptions): void {
   const { sessions, isDevelopment, hasSignIn } = options;
   app.get('/sign-in', async (request: FastifyRequest<{ Querystring: { to?: string } }>, reply) => {
-    const to = pathIn(request.query.to);
+    const to = PathIn.parse(request.query.to);
     if (hasSignIn) return await reply.redirect(`/auth/sign-in?to=${encodeURIComponent(to)}`, 303);
     return signInForm(reply, to, isDevelopment);
   });
@@ -27,7 +27,7 @@ export function registerSignIn(app: FastifyInstance, options: SignInOptions): vo
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     const groups = (form.get('groups') ?? '').split(/[\s,]+/).filter((group) => group !== '');
     const person = { id: form.get('id') ?? '', groups, tenant: form.get('tenant') ?? 'default' };
-    const to = pathIn(form.get('to') ?? undefined);
+    const to = PathIn.parse(form.get('to') ?? undefined);
     const wrong = [person.id, person.tenant, ...groups].find((name) => !Identifier.safeParse(name).success);
     if (wrong !== undefined)
       return signInForm(
@@ -61,6 +61,4 @@ function signInForm(reply: FastifyReply, to: string, isDevelopment: boolean, wro
 }
 
 /** A path of this gateway; anything else leads to the inbox. */
-function pathIn(to: string | undefined): string {
-  return to !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(to) ? to : '/';
-}
+const PathIn = OwnPath.catch('/');
