@@ -7,7 +7,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { type RunRow, StartRun } from '../../contracts/schemas/http-api.ts';
+import { StartRun } from '../../contracts/schemas/http-api.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -15,7 +15,7 @@ import type { CatalogChanges } from '../catalog/changes.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
-import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
+import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, Sent, Viewer } from './kit/port.ts';
 
 /** Requests on one page of the inbox. */
 const MOST_LISTED = 50;
@@ -44,7 +44,7 @@ export function pageSource(
         // Held already: the list was made of it.
         const request = (await opened.requests(run)).find((each) => each.callId === callId && each.digest === digest);
         const row = projection.run(run)?.row;
-        return request === undefined || row === undefined ? [] : [{ request, run: factsOf(row) }];
+        return request === undefined || row === undefined ? [] : [{ request, run: row }];
       }),
     );
     return { all: found.flat(), total: rows.length, isMore: next !== undefined, asOf };
@@ -87,7 +87,7 @@ export function pageSource(
         ...(isMore ? { moreIsMore: true } : {}),
       };
     },
-    runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs.map(factsOf),
+    runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs,
     run: async (viewer, runId) => {
       const seen = await reading.seen(runId, viewer);
       const { run } = seen;
@@ -97,7 +97,7 @@ export function pageSource(
       ]);
       const seenCalls = new Set(requests.map(({ request }) => request.callId));
       return {
-        facts: factsOf(run),
+        facts: run,
         state,
         requests: requests.map(({ request }) => request),
         ledger,
@@ -175,29 +175,13 @@ async function sendTo(changes: CatalogChanges, viewer: Viewer, server: string, s
   }
 }
 
-function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {
-  return { runId, initiator, startedAt, status };
-}
-
 /** Body without its sender and its place, which `Answering` adds. */
 async function send(
   { answering }: RouteParts,
   viewer: Viewer,
-  { runId, update, message }: Sent,
+  { runId, update, message: { callId, ...body } }: Sent,
 ): ReturnType<PageSource['send']> {
-  const { callId, digest, runId: execution, decisionId, ...rest } = message;
-  const text = (value: unknown, path: string): string => {
-    if (typeof value === 'string') return value;
-    throw new CountersignError('DECISION_INVALID', `${path} is missing; load the page again.`, { path });
-  };
-  const body = {
-    ...rest,
-    digest: text(digest, 'digest'),
-    runId: text(execution, 'runId'),
-    decisionId: text(decisionId, 'decisionId'),
-  };
-  const place = { run: runId, callId: text(callId, 'callId') };
-  return await answering.answer(viewer, place, body, async (run, whole) => {
+  return await answering.answer(viewer, { run: runId, callId }, body, async (run, whole) => {
     switch (update) {
       case 'decide':
         return (await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'))).status;

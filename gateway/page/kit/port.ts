@@ -9,6 +9,7 @@ import type {
   RefreshBody,
   SetToolsBody,
 } from '../../../contracts/schemas/http/catalogs.ts';
+import type { RunRow } from '../../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
@@ -28,13 +29,7 @@ export interface Viewer extends Asker {
 }
 
 /** A run as lists show it. */
-export interface RunFacts {
-  readonly runId: string;
-  readonly initiator: string;
-  readonly startedAt: string;
-  /** `running`, or how it ended. */
-  readonly status: string;
-}
+export type RunFacts = Pick<RunRow, 'runId' | 'initiator' | 'startedAt' | 'status'>;
 
 export interface Listed {
   readonly request: ApprovalRequest;
@@ -77,7 +72,8 @@ export interface Sent {
   readonly runId: string;
   readonly update: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome';
   /** The message without its approver: that is the viewer. */
-  readonly message: Readonly<Record<string, unknown>>;
+  readonly message: Readonly<Record<'callId' | 'digest' | 'runId' | 'decisionId', string>> &
+    Readonly<Record<string, unknown>>;
 }
 
 /** A message to a catalog, without who sends it. */

@@ -61,7 +61,7 @@ const request: ApprovalRequest = {
 let app: FastifyInstance;
 let base: string;
 let viewer: Viewer | undefined;
-let sent: Sent[];
+let sent: (Omit<Sent, 'message'> & { readonly message: Readonly<Record<string, unknown>> })[];
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
