@@ -58,17 +58,14 @@ export interface GatewayOptions {
   /** Connected to the namespace of the runs, with the payload codec of the workers. */
   readonly client: Client;
   readonly taskQueue: string;
-  /** Reads stored ledger segments. */
   readonly artifacts?: ArtifactReader | undefined;
   /** Trust mode of the workers; in `signed` the key that speaks for people, and what it states of itself. */
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
-  /** What the workers' configuration says of catalogs; absent: it names no administrator. */
-  readonly catalogs?: CatalogSettings | undefined;
-  /** Judges a call by the organisation's policy. */
+  /** What the workers' configuration says of catalogs. */
+  readonly catalogs: CatalogSettings;
   readonly explain: Explain;
-  /** Asks the identity provider. */
   readonly ask: AskProvider;
   /** Asks Slack; required with `config.slack`. */
   readonly askSlack?: AskProvider | undefined;
@@ -126,15 +123,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-const NO_CATALOGS: CatalogSettings = {
-  administrators: [],
-  policy: {},
-  trusted: {},
-  serverUrls: {},
-  repeatable: {},
-  isSigned: false,
-};
-
 interface Assembled {
   readonly app: Server;
   readonly parts: RouteParts;
@@ -163,7 +151,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
-  const catalogs = new Catalogs(countersign, options.catalogs ?? NO_CATALOGS);
+  const catalogs = new Catalogs(countersign, options.catalogs);
   // Messages to catalogs carry the groups of their sender.
   const sending = speaking === undefined ? countersign : new Countersign({ ...reaching, signer: speaking.signer });
   const parts: RouteParts = {

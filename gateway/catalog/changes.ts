@@ -27,10 +27,8 @@ import type { Asker } from '../identity/person.ts';
 import { idIn, MOST_GROUPS, withId } from '../inbox/answering.ts';
 import { type Catalogs, noCatalog } from './catalogs.ts';
 
-/** Tools that an error names. */
 const MOST_NAMED = 5;
 
-/** A message may have an id of its own. */
 interface Said {
   readonly requestId?: string | undefined;
 }
@@ -76,7 +74,6 @@ export class CatalogChanges {
     );
   }
 
-  /** Closes the server to every run; the settings of its tools stay. */
   async disconnect(asker: Asker, server: string, body: DisconnectBody, key?: string): Promise<CatalogAck> {
     return await this.#change(asker, server, body, key, async (catalog, message) => catalog.disconnect(message));
   }
@@ -91,7 +88,6 @@ export class CatalogChanges {
     return await this.#change(asker, server, body, key, async (catalog, message) => catalog.setToolPolicies(message));
   }
 
-  /** Agrees to a change that waits, or refuses it. */
   async decide(
     asker: Asker,
     server: string,
@@ -135,7 +131,6 @@ export class CatalogChanges {
     return { status, policyVersion: ack.policyVersion, ...defined({ changeId }), ...said };
   }
 
-  /** Sends to a catalog that is there. */
   async #change<Body extends Said>(...[asker, server, ...message]: Sending<Body>): Promise<CatalogAck> {
     await this.#catalogs.snapshot(asker, server);
     return await this.#sent(asker, server, ...message);

@@ -13,7 +13,6 @@ import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.t
 import { OneAnswer } from '../projection/one-answer.ts';
 import type { Catalogs, SeenDefinitions } from './catalogs.ts';
 
-/** A definition with its hash. */
 type Listed = ServerTools['tools'][number];
 
 export interface KnownTool {

@@ -11,7 +11,6 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import type { Catalogs } from './catalogs.ts';
 
 const EVERY_MS = 2_000;
-/** Catalogs that are asked for at a time. */
 const BATCH = 8;
 /** Catalogs of one look; where more are watched, each has its turn. */
 const MOST_LOOKED = 64;

@@ -26,7 +26,6 @@ import type { Offer } from './offers.ts';
 import type { Outcomes } from './outcomes.ts';
 import { type Pending, pendingReply, refusedReply, statusOf, unknownReply } from './replies.ts';
 
-/** Who calls: a person, by a client. */
 export interface Caller {
   readonly asker: Asker;
   /** Name of the client, as its token or key says. */
@@ -55,7 +54,6 @@ export interface GateCallsParts {
   /** Tells the run of a call that its client is there, until this time in epoch ms. */
   readonly present: (runId: string, until: number) => Promise<void>;
   readonly waiters: Pick<Waiters, 'hold'>;
-  /** True if a call of the tool may be sent twice. */
   readonly isRepeatable: (offer: Offer) => boolean;
   readonly onAnswer?: ((status: string) => void) | undefined;
 }
@@ -66,7 +64,6 @@ export interface Called {
   readonly arguments: JsonObject;
 }
 
-/** A call that was made, and how it is found. */
 export interface Made {
   /** Id of its run: its reference, and its id as a task. */
   readonly runId: string;
@@ -77,14 +74,12 @@ export interface Made {
   readonly isOnReturn: boolean;
 }
 
-/** What a client is told of a call. */
 export interface Told {
   readonly reply: CallToolResult;
   /** Set if the call goes on: which one, and how far it is. */
   readonly goesOn?: { readonly made: Made; readonly pending: Pending };
 }
 
-/** A call as it was found by its reference. */
 export interface Found extends Made {
   readonly starter: Starter;
   /** True if the caller is the client that made it. */
@@ -159,7 +154,6 @@ export class GateCalls {
     return 'reply' in found ? found : await this.#outcome(caller, found, exchange, until);
   }
 
-  /** Finds the call that has this reference, and compares it with the one that came with the reference. */
   async findMatching(caller: Caller, reference: string, called: Called | undefined): Promise<Found | Told> {
     const found = await this.find(caller, reference);
     if (found === undefined) {
@@ -245,7 +239,6 @@ export class GateCalls {
     }
   }
 
-  /** Starts the call if it is not started yet. */
   async #begun(caller: Caller, starting: StartedAs, ticket: Ticket | undefined): Promise<Begun> {
     const { runId, ticketId } = starting;
     const isOnReturn = this.#dispatch === 'on-return';

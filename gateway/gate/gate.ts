@@ -65,7 +65,6 @@ export function createGate(parts: GateParts): Gate {
   };
 }
 
-/** The gate as a gateway serves it. */
 export interface OpenGate {
   readonly routes: GateRouteParts;
   /** Tells held clients that their calls go on, and waits until answers and deliveries are through, for a short time. */

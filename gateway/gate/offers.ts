@@ -24,7 +24,6 @@ import type { Catalogs } from '../catalog/catalogs.ts';
 import { OneAnswer } from '../projection/one-answer.ts';
 
 export interface Offer {
-  /** The name that the client uses. */
   readonly name: string;
   readonly server: string;
   readonly definition: ToolDefinition;
@@ -32,10 +31,8 @@ export interface Offer {
   readonly isTrusted: boolean;
 }
 
-/** Key in `_meta` of a tool. */
 const OUTPUT_META = 'countersign/outputSchema';
 
-/** The part of the catalogs that is read here. */
 export type OfferedCatalogs = Pick<Catalogs, 'connectedIn' | 'definitionsIn' | 'isTrusted'>;
 
 /** The definitions of one catalog may take a tenth of it. */
@@ -98,7 +95,6 @@ function isDenied({ entries }: Pick<CatalogSnapshot, 'entries'>, tool: string): 
   return entries.find(({ name }) => name === tool)?.setting.denied === true;
 }
 
-/** The tool as a client lists it. */
 export function listedTool({ name, server, definition }: Offer): Tool {
   const { title, description, inputSchema, outputSchema, annotations } = definition;
   return {

@@ -23,7 +23,6 @@ export class Misfit extends CountersignError {
   }
 }
 
-/** Errors of Fastify itself, by their code. */
 const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
   FST_ERR_MAX_PARAM_LENGTH: () => new Misfit([{ path: '', reason: 'has an id that is too long' }], 'path'),
   FST_ERR_BAD_URL: () => new Misfit([{ path: '', reason: 'is not percent-encoded' }], 'path'),
@@ -38,7 +37,6 @@ export function tooMany(what: string): CountersignError {
   );
 }
 
-/** Gives any error a code of the table. */
 export function codedOf(error: unknown): CountersignError {
   if (error instanceof CountersignError) return error;
   const own = OF_FASTIFY[nodeCodeOf(error) ?? ''];

@@ -51,12 +51,10 @@ declare module 'fastify' {
   }
 }
 
-/** Notes what the answers leave out. */
 export interface GatewayLog {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
-/** Limits that every HTTP server has. */
 export interface ServerConfig {
   readonly limits: Pick<GatewayConfig['limits'], 'bodyBytes' | 'requestsPerMinute' | 'requestSeconds' | 'connections'>;
   readonly proxies: GatewayConfig['proxies'];
@@ -80,9 +78,7 @@ export interface ServerParts {
 
 export type Server = Awaited<ReturnType<typeof createServer>>;
 
-/** Requests are counted in stretches of this length. */
 const PERIOD_SECONDS = 60;
-/** Browsers remember an answer to a preflight for so long. */
 const PREFLIGHT_SECONDS = 600;
 
 /** Seconds after which to try again, by status, where nothing more exact is known. */
@@ -273,7 +269,6 @@ export function isOwnPage({ headers: { origin, host } }: FastifyRequest, own: st
   return own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own;
 }
 
-/** The person who asks, on a route that is not open. */
 export function askerOf({ asker }: FastifyRequest): Asker {
   if (asker === undefined) throw new CountersignError('INTERNAL', 'A route has no person who asks.');
   return asker;

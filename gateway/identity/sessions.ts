@@ -33,7 +33,6 @@ const MOST_COOKIE_BYTES = 3_800;
 /** Use of a sealed text; one use is never taken for another. */
 type Use = 'session' | 'login' | 'development';
 
-/** A cookie to set. */
 export interface SetCookie {
   readonly value: string;
   readonly seconds: number;
@@ -43,7 +42,6 @@ interface Login {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** The page to go back to. */
   readonly to: string;
 }
 
@@ -211,7 +209,6 @@ export class Sessions {
   }
 }
 
-/** A way in which a client shows that it is the client. */
 interface Way {
   readonly method: string;
   readonly auth: oauth.ClientAuth;

@@ -119,7 +119,6 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-/** Reads the configured claims of a verified token. */
 export function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed {
   return {
     id: claimAt(payload, claims.id),

@@ -29,7 +29,6 @@ import type { Opened } from '../projection/opened.ts';
 import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
-/** Bound of the groups in one message. */
 export const MOST_GROUPS = 100;
 
 export interface AnsweringOptions {
@@ -48,9 +47,7 @@ interface Parts {
   readonly projection: Pick<Projection, 'touch'>;
 }
 
-/** Fields that every answer to a request may have. */
 export type Said = Pick<DecisionBody, 'decisionId' | 'runId' | 'digest'>;
-/** An answer with its ids, its place and its sender. */
 export type Complete<Body> = Body & { decisionId: string; callId: string; runId: string; approver: Approver };
 
 export interface Place {

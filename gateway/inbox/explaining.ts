@@ -15,7 +15,6 @@ import { keyOf } from '../http/server.ts';
 import type { Waiters } from '../http/streams.ts';
 import type { Asker } from '../identity/person.ts';
 
-/** A call as `policy explain` judges it. */
 export type AskedCase = Omit<PolicyCase, 'name' | 'expect' | 'rules' | 'told' | 'approvers' | 'deadlineSeconds'>;
 
 /**

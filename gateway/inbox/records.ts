@@ -25,7 +25,6 @@ import type { Reading } from './reading.ts';
 
 /** Bound of the references that are kept. */
 const MOST_KEPT_BYTES = 33_554_432;
-/** Messages that are read at a time. */
 const PAGE = 200;
 /** A run that does not name an artifact is not read again for it so soon. */
 const MISSED_MS = 2_000;

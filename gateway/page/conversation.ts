@@ -14,7 +14,6 @@ const MOST_SHOWN = 65_536;
 
 type Words = Extract<Message, { readonly text: string }>;
 
-/** What was sent in place of what the model proposed. */
 interface Sent {
   readonly callId: string;
   readonly sentBy: string;
@@ -86,7 +85,6 @@ function partsOf({ at, message }: Placed): readonly PlacedPart[] {
   return parts.map((part, index) => ({ part, place: `${at}/${index}` }));
 }
 
-/** What a page shows of a part: words, arguments or an outcome. */
 function shownOf(part: Part): string | JsonObject {
   // Sound: an outcome comes from JSON.
   if ('outcome' in part) return part.outcome as unknown as JsonObject;

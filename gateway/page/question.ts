@@ -142,7 +142,6 @@ const TEXTS = {
   'date-time': 'time like 2026-01-31T09:00:00Z',
 } as const;
 
-/** What the schema asks of a value. */
 function asked(field: FormField): string {
   switch (field.type) {
     case 'text':

@@ -80,7 +80,6 @@ export function warningsView({
   ];
 }
 
-/** The page of all arguments as JSON. */
 export function argumentsView(request: ApprovalRequest): Html {
   return markup`<div class="head request-head">
       <p class="crumbs">
@@ -135,7 +134,6 @@ function detailsView(request: ApprovalRequest, now: number): Html {
   ]);
 }
 
-/** Calls of this tool in this run before this one. */
 function earlierView({ ledger }: RunRead, { tool, server, callId }: ApprovalRequest): Shown {
   const same = new Set(
     ledger.flatMap(({ fact }) =>

@@ -61,7 +61,6 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
 export interface Told {
   readonly runId: string;
   readonly callId: string;
-  /** Why it was refused; absent if it was taken. */
   readonly refused?: string;
   /** Set beside that if it may have been taken all the same. */
   readonly isUncertain?: true;

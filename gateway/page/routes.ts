@@ -34,7 +34,6 @@ const POLICY = [
 
 /** Bytes of a form: arguments may have 256 KiB, and percent-encoding makes three of one. */
 const FORM_BYTES = 1_048_576;
-/** Requests that one review holds. */
 const MOST_REVIEWED = 50;
 
 /** One function, because it is the one table of pages. */
@@ -158,7 +157,6 @@ function registerLive(app: FastifyInstance, options: PageOptions): void {
   });
 }
 
-/** Sends the decision of a form on one of the requests that it holds. */
 async function decideOne(
   source: PageSource,
   viewer: Viewer,

@@ -17,7 +17,6 @@ import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
 import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, Sent, Viewer } from './kit/port.ts';
 
-/** Requests on one page of the inbox. */
 const MOST_LISTED = 50;
 /** Requests of which the number is told. */
 const MOST_COUNTED = 200;

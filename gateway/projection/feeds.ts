@@ -27,7 +27,6 @@ export class Feeds {
     this.#countersign = countersign;
   }
 
-  /** Number of runs that are watched. */
   get size(): number {
     return this.#feeds.size;
   }

@@ -71,7 +71,6 @@ export class NewsDesk {
     this.#unsubscribe();
   }
 
-  /** The id of the newest event. */
   get newest(): string {
     return this.#idOf(this.#number);
   }

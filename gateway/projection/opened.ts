@@ -9,6 +9,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
+import { Lanes } from '../../client/engine/engine.ts';
 import { checkLedger, type LedgerReport } from '../../client/ledger/check.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -22,6 +23,8 @@ import type { Projection } from './projection.ts';
 import { OneAnswer } from './one-answer.ts';
 
 const MOST_AT_ONCE = 16;
+/** The one lane of them. */
+const ALL_RUNS = 'all runs';
 const MOST_KEPT_BYTES = 134_217_728;
 /** For what visibility does not show. */
 const FRESH_MS = 1_500;
@@ -63,8 +66,7 @@ export class Opened {
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #stuck = new LRUCache<string, true>({ max: 10_000, ttl: STUCK_MS });
   readonly #onFailure: (code: ErrorCode) => void;
-  readonly #queue: (() => void)[] = [];
-  #underWay = 0;
+  readonly #lanes = new Lanes(MOST_AT_ONCE);
   #asked = 0;
 
   /** @param onFailure hears of each read that failed */
@@ -78,7 +80,6 @@ export class Opened {
     this.#onFailure = onFailure;
   }
 
-  /** Number of queries so far. */
   get asked(): number {
     return this.#asked;
   }
@@ -180,14 +181,11 @@ export class Opened {
   }
 
   async #inTurn<T>(runId: string, act: () => Promise<T>): Promise<T> {
-    if (this.#underWay >= MOST_AT_ONCE) {
-      if (this.#queue.length >= 10_000)
-        throw new CountersignError('ENGINE_UNAVAILABLE', 'Too many runs are being read; try again later.');
-      await new Promise<void>((resolve) => void this.#queue.push(resolve));
-    } else this.#underWay += 1;
-    this.#asked += 1;
     try {
-      const answer = await act();
+      const answer = await this.#lanes.run(ALL_RUNS, async () => {
+        this.#asked += 1;
+        return await act();
+      });
       this.#stuck.delete(runId);
       return answer;
     } catch (error) {
@@ -195,10 +193,6 @@ export class Opened {
       if (code === 'RUN_STUCK') this.#stuck.set(runId, true);
       this.#onFailure(code);
       throw error;
-    } finally {
-      const next = this.#queue.shift();
-      if (next === undefined) this.#underWay -= 1;
-      else next();
     }
   }
 }

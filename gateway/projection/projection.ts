@@ -34,7 +34,6 @@ export interface Known extends ReadRow {
 
 export interface ProjectionOptions {
   readonly client: Client;
-  /** Most runs that are held. */
   readonly most: number;
   readonly everyMs?: number;
   /** Time between two counts of runs that do not go on; absent: they are not counted. */
@@ -81,7 +80,6 @@ export class Projection {
     return this.#asOf;
   }
 
-  /** True if there are more runs than are held. */
   get isCut(): boolean {
     return this.#isCut;
   }
@@ -245,7 +243,6 @@ export function compared(one: readonly string[], other: readonly string[]): numb
   return 0;
 }
 
-/** Returns the whole seconds since this time. */
 export function secondsSince(asOf: number, now: number): number {
   return Math.max(0, Math.floor((now - asOf) / 1_000));
 }

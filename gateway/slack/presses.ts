@@ -66,7 +66,6 @@ export interface PressParts {
   readonly people: Pick<People, 'personOf'>;
   readonly reading: Pick<Reading, 'requestsOf'>;
   readonly answering: Pick<Answering, 'answer'>;
-  /** Asks Slack, and nobody else. */
   readonly askSlack: AskProvider;
   /** Hears of presses that are refused before the run is asked; `Answering` tells of all others. */
   readonly onRefusal: (kind: Kind, code: ErrorCode) => void;
@@ -85,7 +84,6 @@ const MOST_UNDER_WAY = 200;
 
 export class Presses {
   readonly #parts: PressParts;
-  /** Presses whose answer is under way. */
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(parts: PressParts) {
@@ -262,7 +260,6 @@ function refusalWords(error: CountersignError): string {
   return `Nothing was changed (${code}): ${detailOf(error)}`;
 }
 
-/** Values of the buttons of a block. */
 function valuesOf({ type, elements }: Fields): readonly unknown[] {
   if (type !== 'actions' || !Array.isArray(elements)) return [];
   return elements.map((element: unknown) => isFields(element) && element['value']);

@@ -42,7 +42,6 @@ const RIGHTS = { loosens: 'loosen', tightens: 'tighten' } as const satisfies Rec
 export interface DetailPage {
   readonly detail: CatalogDetail;
   readonly viewer: Viewer;
-  /** Which tools are listed. */
   readonly show: string;
   readonly refused?: RefusedForm | undefined;
   readonly now: number;

@@ -13,7 +13,6 @@ export interface CatalogsPage {
   readonly page: CatalogPage;
   readonly viewer: Viewer;
   readonly mayConnect: boolean;
-  /** Names of servers in the configuration. */
   readonly servers: readonly string[];
   /** The form that connects, if it was refused. */
   readonly refused?: RefusedForm | undefined;

@@ -74,7 +74,6 @@ function entriesOf(field: Field, value: JsonValue | undefined): [string, string]
   return [[id, textOf(field, value)]];
 }
 
-/** The text of a value in its field. */
 function textOf({ shape, before }: Field, value: JsonValue | undefined): string {
   if (value === undefined || (value === null && shape.isNullable === true)) return '';
   if (shape.kind === 'choice') {

@@ -41,7 +41,6 @@ export function readEdited({ fields, isOpen }: EditForm, form: URLSearchParams):
   return { arguments: { ...args, ...more }, problems: reader.problems };
 }
 
-/** Reads arguments that were written as JSON as a whole. */
 export function readWhole(text: string): Edited {
   const reader = new Reader(new URLSearchParams({ whole: text }));
   const value = reader.jsonObject('whole', 'arguments');
@@ -76,7 +75,6 @@ class Reader {
     );
   }
 
-  /** Arguments beyond those with fields. */
   more(taken: ReadonlySet<string>): JsonObject {
     const text = this.#text('more') ?? '';
     const value = text.trim() === '' ? {} : (this.jsonObject('more', 'more') ?? {});

@@ -11,7 +11,6 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { isObject, isPlain } from '../kit/faithful.ts';
 import { JSON_SHAPE, listOf, type Member, MOST_FIELDS, MOST_LEVELS, rootShape, SEE, type Shape } from './shapes.ts';
 
-/** Bound of all help in a form. */
 const MOST_HELP_CHARACTERS = 16_000;
 export const MOST_ITEMS = 50;
 

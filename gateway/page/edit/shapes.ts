@@ -15,7 +15,6 @@ const MOST_OPTIONS = 100;
 const MOST_OPTION_CHARACTERS = 4_000;
 const MOST_REFERENCES = 8;
 const MOST_REFERENCE_CHARACTERS = 1_000;
-/** Bound of one text of help. */
 const MOST_TEXT_CHARACTERS = 2_000;
 const MOST_TITLE_CHARACTERS = 200;
 export const MOST_FIELDS = 250;

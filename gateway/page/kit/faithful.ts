@@ -122,12 +122,10 @@ function marks(text: string): Shown {
   ];
 }
 
-/** Shows a JSON object as a tree. */
 export function tree(values: JsonObject): Html {
   return members(values, 0, roomFor(values));
 }
 
-/** Shows any JSON value. */
 export function shownValue(value: JsonValue): Html {
   return valueOf(value, 0, roomFor(value));
 }

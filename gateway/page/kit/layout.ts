@@ -66,7 +66,6 @@ export function hidden(name: string, value: string | number): Html {
   return markup`<input type="hidden" name="${name}" value="${value}" />`;
 }
 
-/** Says in a page what went wrong, and what to do. */
 export function trouble(heading: string, message: string, code?: string, next?: string): Html {
   return markup`<section class="banner error" role="alert">
     <h2>${heading}</h2>
@@ -128,7 +127,6 @@ export interface Answering {
   /** Epoch ms. */
   readonly now: number;
   readonly typed?: Typed;
-  /** Why the form came back. */
   readonly refusal?: CountersignError | undefined;
 }
 

@@ -20,9 +20,7 @@ const HTML = 'text/html; charset=utf-8';
 
 export interface SignInOptions {
   readonly sessions: Pick<Sessions, 'askerOf' | 'sessionOf' | 'origin'>;
-  /** True if everybody may say who they are. */
   readonly isDevelopment: boolean;
-  /** True if people can sign in at a provider. */
   readonly hasSignIn: boolean;
 }
 

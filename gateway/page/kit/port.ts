@@ -38,7 +38,6 @@ export interface Listed {
 
 export interface Inbox {
   readonly requests: readonly Listed[];
-  /** Number of requests that wait for the viewer. */
   readonly mine: number;
   /** Set if more wait for the viewer than are counted. */
   readonly mineIsMore?: true;
@@ -46,11 +45,9 @@ export interface Inbox {
   readonly more?: number;
   /** Set if there are more than that, too. */
   readonly moreIsMore?: true;
-  /** Time at which all this was true. */
   readonly asOf: string;
 }
 
-/** A message with its number in the conversation. */
 export interface Placed {
   readonly at: number;
   readonly message: Message;
@@ -62,9 +59,7 @@ export interface RunRead {
   readonly requests: readonly ApprovalRequest[];
   readonly ledger: readonly LedgerEntry[];
   readonly messages: readonly Placed[];
-  /** True if the viewer may write to the run and stop it. */
   readonly mayTell: boolean;
-  /** Address of the run in Temporal UI, if one is configured. */
   readonly temporalUi?: string;
 }
 
@@ -76,7 +71,6 @@ export interface Sent {
     Readonly<Record<string, unknown>>;
 }
 
-/** A message to a catalog, without who sends it. */
 export type CatalogSent =
   | { readonly kind: 'connect'; readonly body: ConnectBody }
   | { readonly kind: 'disconnect'; readonly body: DisconnectBody }
@@ -84,9 +78,7 @@ export type CatalogSent =
   | { readonly kind: 'tools'; readonly body: SetToolsBody }
   | { readonly kind: 'decide'; readonly changeId: string; readonly body: ChangeDecisionBody };
 
-/** Catalogs of the viewer's tenant. */
 export interface CatalogSource {
-  /** Names of servers in the configuration. */
   readonly servers: readonly string[];
   mayConnect(viewer: Viewer): boolean;
   list(viewer: Viewer): Promise<CatalogPage>;
@@ -106,7 +98,6 @@ export interface CatalogSource {
   changes(viewer: Viewer, server: string | undefined, listener: () => void): () => void;
 }
 
-/** An agent that people may start. */
 export interface AgentOffer {
   readonly name: string;
   readonly title: string;
@@ -123,7 +114,6 @@ export interface PageSource {
   /**
    * Starts a run of a configured agent in the viewer's name.
    * @param key lets a form that is sent twice start one run
-   * @returns id of the run
    * @throws CountersignError `ACTION_FORBIDDEN`, `SPEC_INVALID`, and as `Countersign.startRun`
    */
   start(viewer: Viewer, agent: string, input: string, key: string): Promise<string>;
