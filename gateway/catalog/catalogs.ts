@@ -173,10 +173,7 @@ export class Catalogs {
     };
   }
 
-  /**
-   * Reads one tool with its definition, and what has changed in it since somebody looked.
-   * @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_MISSING`
-   */
+  /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_MISSING` */
   async tool(asker: Asker, server: string, name: string): Promise<CatalogToolDetail> {
     const snapshot = await this.snapshot(asker, server);
     const entry = entryOf(snapshot, name);

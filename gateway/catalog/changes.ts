@@ -52,10 +52,7 @@ export class CatalogChanges {
     this.#catalogs = catalogs;
   }
 
-  /**
-   * Connects a server, or changes how it is connected; then its tools are listed.
-   * @throws CountersignError `CATALOG_FORBIDDEN`, `CATALOG_NOT_FOUND`, and as `CatalogHandle.connect`
-   */
+  /** @throws CountersignError `CATALOG_FORBIDDEN`, `CATALOG_NOT_FOUND`, and as `CatalogHandle.connect` */
   async connect(
     asker: Asker,
     server: string,

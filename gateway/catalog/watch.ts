@@ -42,10 +42,7 @@ export class CatalogWatch {
     this.#catalogs = catalogs;
   }
 
-  /**
-   * @param server absent: all catalogs of the tenant
-   * @returns how to end it
-   */
+  /** @param server absent: all catalogs of the tenant. @returns how to end it */
   follow(tenant: string, server: string | undefined, tell: () => void): () => void {
     const watcher = { tenant, server, tell };
     this.#watchers.add(watcher);

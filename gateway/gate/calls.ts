@@ -125,11 +125,7 @@ export class GateCalls {
     return 'reply' in made ? made : await this.#outcome(caller, made, exchange, until);
   }
 
-  /**
-   * Makes a call, or finds the one that an equal call has made, and does not wait for it.
-   * @returns what its client is told, if it will not be made
-   * @throws CountersignError as `call`
-   */
+  /** Makes a call, or finds the one that an equal call has made, without waiting. @throws CountersignError as `call` */
   async make(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Made | Told> {
     const { tickets } = this.#parts;
     const called: Called = { server: offer.server, tool: offer.definition.name, arguments: args };
@@ -144,10 +140,7 @@ export class GateCalls {
     return this.#told(begun.refused);
   }
 
-  /**
-   * Tells what became of the call that has this reference.
-   * @param called the call that came with the reference, which must be the same
-   */
+  /** @param called the call that came with the reference, which must be the same */
   async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
     const until = this.#until();
     const found = await this.findMatching(caller, reference, called);

@@ -86,11 +86,7 @@ export class GateTasks {
     return view;
   }
 
-  /**
-   * Lists the tasks of the caller, person and client, newest first.
-   * @param from `next` of the page before
-   * @throws CountersignError `USAGE` if there is no such page
-   */
+  /** Newest first. @param from `next` of the page before. @throws CountersignError `USAGE` if there is no such page */
   async list(caller: Caller, from?: string): Promise<TaskPage> {
     const { calls, tickets } = this.#parts;
     const { runIds, next } = await tickets.runsOf(idsOf(caller), from);

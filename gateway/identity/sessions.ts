@@ -119,11 +119,7 @@ export class Sessions {
     return { location: location.href, cookie: await this.#sealed({ ...login }, 'login', LOGIN_SECONDS) };
   }
 
-  /**
-   * Ends a sign-in.
-   * @param query what the provider has sent the browser back with
-   * @throws CountersignError `SIGN_IN_REQUIRED`
-   */
+  /** @param query what the provider has sent the browser back with. @throws CountersignError `SIGN_IN_REQUIRED` */
   async finish(
     query: URLSearchParams,
     loginCookie: string,

@@ -48,10 +48,7 @@ export class Tokens {
     return (await this.#callerOf(authorization, this.#config.oidc?.audience ?? '', isOther)).asker;
   }
 
-  /**
-   * Verifies a token for the gate, and says which client it was issued to.
-   * @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE`
-   */
+  /** For the gate. @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE` */
   async callerOf(authorization: string | undefined, audience: string[]): Promise<TokenCaller> {
     return await this.#callerOf(authorization, audience, (other) => other === this.#config.oidc?.audience);
   }

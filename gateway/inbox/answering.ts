@@ -119,10 +119,7 @@ export class Answering {
     return await once(runId, async () => await this.#for(asker).call({ runId, call: whole, ...how }));
   }
 
-  /**
-   * Sends an answer to a request.
-   * @param send gets the message with its ids and its sender
-   */
+  /** Sends an answer to a request. @param send gets the message with its ids and its sender */
   async answer<Body extends Said, Ack>(
     asker: Asker,
     place: Place,
@@ -173,10 +170,7 @@ export class Answering {
     return namedIn(this.#parts.opened.knownRules(runId), { id, groups: [...groups] });
   }
 
-  /**
-   * Sends a message to a run as a whole.
-   * @throws CountersignError `ACTION_FORBIDDEN` for people who may only see the run
-   */
+  /** @throws CountersignError `ACTION_FORBIDDEN` for people who may only see the run */
   async tell<Ack>(
     asker: Asker,
     runId: string,

@@ -17,10 +17,7 @@ import type { Asker } from '../identity/person.ts';
 
 export type AskedCase = Omit<PolicyCase, 'name' | 'expect' | 'rules' | 'told' | 'approvers' | 'deadlineSeconds'>;
 
-/**
- * Judges a call as workers do.
- * @throws CountersignError `SPEC_INVALID` for a run's policy that cannot be evaluated
- */
+/** Judges a call as workers do. @throws CountersignError `SPEC_INVALID` for a run's policy that cannot be evaluated */
 export type Explain = (asked: AskedCase) => Promise<Pick<Explained, 'verdict'> & { readonly layers: Layers }>;
 type Layers = readonly {
   readonly layer: Explained['layers'][number]['layer'];

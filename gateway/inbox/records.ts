@@ -80,10 +80,7 @@ export class Records {
     return { messages: [...shareOf(messages, await this.#callsOf(runId, asker))], ...next };
   }
 
-  /**
-   * Says how the run ended, after waiting so long for it.
-   * @throws CountersignError `ACTION_FORBIDDEN` for people who may see only some requests of the run
-   */
+  /** @throws CountersignError `ACTION_FORBIDDEN` for people who may see only some requests of the run */
   async end(asker: Asker, runId: string, waitSeconds: number): Promise<RunEnd> {
     const { run } = await this.#parts.reading.seen(runId, asker);
     if (!seesRun(run, asker)) {
@@ -108,10 +105,7 @@ export class Records {
     return this.#parts.countersign.run(runId).ledgerLines();
   }
 
-  /**
-   * Reads an artifact that the conversation of the run names.
-   * @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_UNKNOWN`, `ARTIFACT_MISSING`
-   */
+  /** @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_UNKNOWN`, `ARTIFACT_MISSING` */
   async artifact(asker: Asker, runId: string, sha256: string): Promise<Artifact> {
     const { run } = await this.#parts.reading.seen(runId, asker);
     const ref = seesRun(run, asker) ? await this.#refIn(runId, sha256) : undefined;

@@ -16,10 +16,7 @@ import type { Viewer } from './kit/port.ts';
 import { clock } from './kit/times.ts';
 import { questionsView } from './question.ts';
 
-/**
- * One function, because it is the one list of what may be offered.
- * @param permitted what `permittedTo` returns
- */
+/** One function, because it is the one list of what may be offered. @param permitted what `permittedTo` returns */
 export function decideView(
   { request, viewer, typed = {}, refusal, now }: Omit<Answering, 'tool'>,
   permitted: ReadonlySet<Permission>,

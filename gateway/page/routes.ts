@@ -180,10 +180,7 @@ async function decideOne(
 /** A chosen request, by the digest that was shown. What comes last is of the page that shows it once more. */
 type Chosen = readonly [runId: string, callId: string, digest: string, temporalRun: string, decisionId: string];
 
-/**
- * Reads a request that was chosen.
- * @throws CountersignError `DECISION_INVALID`
- */
+/** Reads a request that was chosen. @throws CountersignError `DECISION_INVALID` */
 function chosenOf(text: string): Chosen {
   try {
     // Sound: what is no list has no iterator, and is told below.

@@ -31,10 +31,7 @@ export class Feeds {
     return this.#feeds.size;
   }
 
-  /**
-   * Tells the entries of a run from number `from` on, until the run or `signal` ends.
-   * @throws CountersignError if the run cannot be read
-   */
+  /** Goes on until the run or `signal` ends. @throws CountersignError if the run cannot be read */
   async follow(runId: string, from: number, signal: AbortSignal, tell: Tell): Promise<void> {
     const start = await this.#startOf(runId, from);
     if (signal.aborted) return;

@@ -98,10 +98,7 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
 
 const MAY = { connect: 'connect and disconnect', loosen: 'loosen', tighten: 'tighten' } as const;
 
-/**
- * Fields of every form: a form that is sent twice counts once.
- * @param show which tools are listed before and after
- */
+/** Fields of every form: a form that is sent twice counts once. @param show which tools are listed before and after */
 export function bound({ version }: Pick<CatalogDetail, 'version'>, viewer: Viewer, show = ''): Html {
   const own = [hidden('requestId', randomUUID()), hidden('version', version)];
   return markup`${csrf(viewer)}${show !== '' && hidden('show', show)}${own}`;

@@ -27,10 +27,7 @@ function namedBy({ arguments: args }: ApprovalRequest, schema: string): string {
   return hashOf([schema, args]);
 }
 
-/**
- * Makes the form anew that was sent.
- * @returns undefined if it was made for other arguments, or by a definition that cannot be read now
- */
+/** @returns undefined if the form was made for other arguments, or by a definition that cannot be read now */
 export function sentForm({ request, tool }: Asked, typed: Readonly<Record<string, string>>): EditForm | undefined {
   const lengths = lengthsIn(typed);
   if (typed['by'] === namedBy(request, NO_SCHEMA)) return editForm(undefined, request.arguments, lengths);

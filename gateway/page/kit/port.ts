@@ -86,10 +86,7 @@ export interface CatalogSource {
   read(viewer: Viewer, server: string): Promise<CatalogDetail>;
   /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_…` */
   tool(viewer: Viewer, server: string, tool: string): Promise<CatalogToolDetail>;
-  /**
-   * Waits some seconds for the refresh that it causes.
-   * @throws CountersignError as `CatalogHandle`
-   */
+  /** Waits some seconds for the refresh that it causes. @throws CountersignError as `CatalogHandle` */
   send(viewer: Viewer, server: string, sent: CatalogSent): Promise<void>;
   /**
    * Calls back when a catalog that the viewer sees may have changed, until the returned function is called.
