@@ -5,17 +5,15 @@
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
-import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { StartRun } from '../../contracts/schemas/http-api.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { visible } from '../../domain/text/escape.ts';
-import type { CatalogChanges } from '../catalog/changes.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
-import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, Sent, Viewer } from './kit/port.ts';
+import type { CatalogSource, Inbox, Listed, PageSource, Sent, Viewer } from './kit/port.ts';
 
 const MOST_LISTED = 50;
 /** Requests of which the number is told. */
@@ -145,7 +143,7 @@ function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: 
     read: async (viewer, server) => await catalogs.read(viewer, server),
     tool: async (viewer, server, tool) => await catalogs.tool(viewer, server, tool),
     send: async (viewer, server, sent) => {
-      const { refresh } = await sendTo(catalogChanges, viewer, server, sent);
+      const { refresh } = await catalogChanges.send(viewer, server, sent);
       if (refresh === undefined) return;
       await countersign
         .catalog(server, viewer.tenant)
@@ -157,21 +155,6 @@ function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: 
     changes: (viewer, server, listener) =>
       catalogs.sees(viewer) ? catalogWatch.follow(viewer.tenant, server, listener) : () => undefined,
   };
-}
-
-async function sendTo(changes: CatalogChanges, viewer: Viewer, server: string, sent: CatalogSent): Promise<CatalogAck> {
-  switch (sent.kind) {
-    case 'connect':
-      return await changes.connect(viewer, server, sent.body);
-    case 'disconnect':
-      return await changes.disconnect(viewer, server, sent.body);
-    case 'refresh':
-      return await changes.refresh(viewer, server, sent.body);
-    case 'tools':
-      return await changes.setTools(viewer, server, sent.body);
-    case 'decide':
-      return await changes.decide(viewer, server, sent.changeId, sent.body);
-  }
 }
 
 /** Body without its sender and its place, which `Answering` adds. */

@@ -5,7 +5,7 @@
  */
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ToolChange } from '../../../contracts/schemas/catalog.ts';
-import type { CatalogSent } from '../kit/port.ts';
+import type { CatalogSent } from '../../catalog/changes.ts';
 
 export const FLAGS = ['enabled', 'requiresApproval', 'denied'] as const;
 export type Flag = (typeof FLAGS)[number];

@@ -1,19 +1,11 @@
 /** The port by which pages read and send, as the person who is signed in. */
-import type {
-  CatalogDetail,
-  CatalogPage,
-  CatalogToolDetail,
-  ChangeDecisionBody,
-  ConnectBody,
-  DisconnectBody,
-  RefreshBody,
-  SetToolsBody,
-} from '../../../contracts/schemas/http/catalogs.ts';
+import type { CatalogDetail, CatalogPage, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import type { RunRow } from '../../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
+import type { CatalogSent } from '../../catalog/changes.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { CheckedLedger } from '../../projection/opened.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
@@ -70,13 +62,6 @@ export interface Sent {
   readonly message: Readonly<Record<'callId' | 'digest' | 'runId' | 'decisionId', string>> &
     Readonly<Record<string, unknown>>;
 }
-
-export type CatalogSent =
-  | { readonly kind: 'connect'; readonly body: ConnectBody }
-  | { readonly kind: 'disconnect'; readonly body: DisconnectBody }
-  | { readonly kind: 'refresh'; readonly body: RefreshBody }
-  | { readonly kind: 'tools'; readonly body: SetToolsBody }
-  | { readonly kind: 'decide'; readonly changeId: string; readonly body: ChangeDecisionBody };
 
 export interface CatalogSource {
   readonly servers: readonly string[];
