@@ -117,9 +117,8 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   return markup`<details class="choice" ${own !== undefined && markup` open`}>
     <summary>${status === 'connected' ? 'Change the connection' : 'Connect again'}</summary>
     <form method="post" action="${catalogPath(server)}/connect">
-      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}<button class="button">
-        ${status === 'connected' ? 'Change it' : 'Connect'}
-      </button>
+      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}
+      <button class="button">${status === 'connected' ? 'Change it' : 'Connect'}</button>
     </form>
   </details>`;
 }
@@ -224,12 +223,7 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused:
   });
   const isChangeable = offers.includes('loosen') || offers.includes('tighten');
   const table = markup`<table class="grid tools">
-    <thead>
-      <tr>
-        <th scope="col">Tool</th>
-        ${FLAGS.map((flag) => markup`<th scope="col" class="flag">${FLAG_NAMES[flag]}</th>`)}
-      </tr>
-    </thead>
+    <thead><tr><th scope="col">Tool</th>${FLAGS.map((flag) => markup`<th scope="col" class="flag">${FLAG_NAMES[flag]}</th>`)}</tr></thead>
     <tbody>
       ${tools.map((tool, index) => toolRow({ detail, tool, index, isChangeable, turned: turned.get(tool.name), problem: tool.name === wrong ? refused?.error : undefined }))}
     </tbody>
@@ -245,8 +239,8 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused:
         ? markup`<form method="post" action="${catalogPath(server)}/tools">
             ${bound(detail, viewer, show)} ${table}
             <div class="actions">
-              <button class="button primary">Save the changes</button
-              ><span class="note">All of them count together, or none.</span>
+              <button class="button primary">Save the changes</button>
+              <span class="note">All of them count together, or none.</span>
             </div>
           </form>`
         : table)

@@ -121,9 +121,7 @@ class View {
 
   more(): Html {
     return markup`<div class="field">
-      <label for="more"
-        ><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label
-      >
+      <label for="more"><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label>
       <textarea id="more" name="more" rows="1"${this.#described('more', false)}>${LINE}${this.#typed?.['more'] ?? ''}</textarea>
       ${problemView('more', this.#problems.get('more')?.reason)}
     </div>`;
@@ -152,10 +150,8 @@ class View {
 
   #omit({ id, isOmissible, name }: Field): Shown {
     if (!isOmissible) return undefined;
-    return markup`<label class="line omit"
-      ><input type="checkbox" name="${id}.omit" aria-label="leave out ${shownName(name)}" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
-      leave out</label
-    >`;
+    return markup`<label class="line omit"><input type="checkbox" name="${id}.omit" aria-label="leave out ${shownName(name)}" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
+      leave out</label>`;
   }
 
   #members({ inner, before, isRequired }: Field, isNeeded: boolean): Html {
@@ -168,9 +164,7 @@ class View {
       <div class="fields">${inner.map((each) => this.field(each, false))}</div>
       ${
         inner.length < MOST_ITEMS &&
-        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${shownName(name)}">
-          Add an item
-        </button>`
+        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${shownName(name)}">Add an item</button>`
       }`;
   }
 

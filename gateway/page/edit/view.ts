@@ -81,8 +81,8 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
         ${hidden('names', JSON.stringify(namesOf(form.fields)))}
         <div class="fields">${editFields(form, sent === undefined ? {} : { typed: typed ?? {}, problems })}</div>
         <div class="actions">
-          <button class="button primary" data-key="a">Compare before approving</button
-          ><a class="button" href="${requestPath(request)}">Leave them as they are</a>
+          <button class="button primary" data-key="a">Compare before approving</button>
+          <a class="button" href="${requestPath(request)}">Leave them as they are</a>
         </div>
       </form>
     </div>
@@ -93,8 +93,7 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
         <div class="field">
           <label for="whole">All arguments</label>
           <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${wrongField('whole', problems.has('whole'))}>
-${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea
-          >
+${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea>
           ${problemView('whole', problems.get('whole')?.reason)}
         </div>
         <div class="actions"><button class="button">Compare before approving</button></div>
@@ -128,7 +127,7 @@ function lostView(typed: Readonly<Record<string, string>>): Shown {
     <h2 id="lost">What you had written</h2>
     <p class="note">The arguments changed meanwhile. The form below begins anew with them; choose again what you had chosen from lists.</p>
     <dl class="tree">
-      ${told.map(({ name, text }) => markup`<div class="member"><dt>${foreign(name)}</dt><dd>${foreignBlock(text)}</dd></div>`)}
+      ${told.map(({ name, text }) => markup`<div class="member"><dt>${foreign(name)}</dt> <dd>${foreignBlock(text)}</dd></div>`)}
     </dl>
   </section>`;
 }
@@ -164,10 +163,8 @@ export function comparedView({ request, viewer, now, typed }: Omit<Answering, 't
         ><textarea name="comment" rows="2" maxlength="4096">${typed?.['comment'] ?? ''}</textarea>
       </label>
       <div class="actions">
-        <button class="button approve" data-key="a">Approve these arguments</button
-        ><button class="button" formaction="${requestPath(request)}/edit" name="as" value="again" formnovalidate>
-          Change them again
-        </button>
+        <button class="button approve" data-key="a">Approve these arguments</button>
+        <button class="button" formaction="${requestPath(request)}/edit" name="as" value="again" formnovalidate>Change them again</button>
       </div>
     </form>`;
 }

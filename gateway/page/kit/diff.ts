@@ -58,12 +58,9 @@ export function differencesView(all: readonly (Difference & { readonly large?: n
   return markup`<dl class="diff">
     ${all.map(
       ({ path, before, after, large }) =>
-        markup`<div class="member">
-          <dt>${foreignName(path)}</dt>
-          <dd>
-            ${large !== undefined ? markup`<span class="what">differs, with ${large.toLocaleString('en')} characters before and after</span>` : sidesView(before, after)}
-          </dd>
-        </div>`,
+        markup`<div class="member"><dt>${foreignName(path)}</dt> <dd>
+          ${large !== undefined ? markup`<span class="what">differs, with ${large.toLocaleString('en')} characters before and after</span>` : sidesView(before, after)}
+        </dd></div>`,
     )}
   </dl>`;
 }

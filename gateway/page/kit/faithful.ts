@@ -64,6 +64,11 @@ export function foreign(text: string): Html {
   return markup`<bdi dir="ltr">${letters(text, MOST_MARKS)}</bdi>`;
 }
 
+/** Names of somebody else, with commas between. */
+export function foreignList(names: readonly string[]): Shown {
+  return names.map((name, index) => [index > 0 && ', ', foreign(name)]);
+}
+
 /** A text of somebody else as a block, with its line breaks. */
 export function foreignBlock(text: string): Html {
   return markup`<div class="text" dir="ltr">${folded(text, MOST_MARKS)}${marks(text)}</div>`;
@@ -171,13 +176,9 @@ export function alsoAsJson(values: JsonObject, otherwise: Shown): Html {
 
 /** @param value comes from JSON */
 export function foldedJson(called: string, value: object): Html {
-  return markup`<details class="fold">
-    <summary>${called}</summary>
-    ${
-      // Sound: what comes from JSON is a value of it.
-      rawJson(value as JsonValue)
-    }
-  </details>`;
+  // Sound: what comes from JSON is a value of it.
+  const json = rawJson(value as JsonValue);
+  return markup`<details class="fold"><summary>${called}</summary>${json}</details>`;
 }
 
 /** A name that may be long, with its beginning and its end. */
@@ -209,13 +210,7 @@ function members(values: JsonObject, level: number, room: Room): Html {
   if (entries.length === 0) return markup`<span class="empty-value">no members</span>`;
   const list = (some: readonly [string, JsonValue][], each: Room): Html =>
     markup`<dl class="tree">
-      ${some.map(
-        ([name, value]) =>
-          markup`<div class="member">
-            <dt>${nameOf(name, each)}</dt>
-            <dd>${valueOf(value, level + 1, each)}</dd>
-          </div>`,
-      )}
+      ${some.map(([name, value]) => markup`<div class="member"> <dt>${nameOf(name, each)}</dt> <dd>${valueOf(value, level + 1, each)}</dd></div>`)}
     </dl>`;
   return cut(entries, shareOf(values, room), list, (rest) => Object.fromEntries(rest));
 }

@@ -105,13 +105,7 @@ export function signedOutText(words: string): string {
 export function facts(rows: readonly (readonly [string, Shown])[]): Html {
   const said = rows.filter(([, value]) => value !== undefined && value !== false);
   return markup`<dl class="facts">
-    ${said.map(
-      ([name, value]) =>
-        markup`<div>
-          <dt>${name}</dt>
-          <dd>${value}</dd>
-        </div>`,
-    )}
+    ${said.map(([name, value]) => markup`<div><dt>${name}</dt> <dd>${value}</dd></div>`)}
   </dl>`;
 }
 
