@@ -129,7 +129,6 @@ interface Assembled {
   readonly metrics: GatewayMetrics;
   readonly presses: Presses | undefined;
   readonly gate: OpenGate | undefined;
-  /** Where the gateway listens, once it does. */
   readonly place: { url?: string };
 }
 
@@ -315,7 +314,6 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
 }
 
-/** Makes the OpenAPI document, for the copy in docs/schema. */
 export async function openApiDocument(config: GatewayConfig): Promise<object> {
   // Sound: the routes are listed and never called.
   const parts = { tokens: { isDevelopment: false } } as RouteParts;

@@ -120,7 +120,6 @@ export class Catalogs {
     return rightsOf(this.rulesOf(asker), asker);
   }
 
-  /** True if the person may see the catalogs of their tenant. */
   sees(asker: Asker): boolean {
     return asker.seesAll || this.rightsOf(asker).size > 0;
   }
@@ -278,7 +277,6 @@ export class Catalogs {
     return Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined;
   }
 
-  /** Forgets what was read before a change. */
   changed(tenant: string, server: string): void {
     this.#snapshots.forget(catalogId({ tenant, server }));
   }

@@ -81,7 +81,6 @@ export class CatalogWatch {
       );
   }
 
-  /** The catalogs that somebody watches, each once. */
   async #watched(): Promise<readonly Watched[]> {
     const watchers = [...this.#watchers];
     const tenants = new Set(watchers.flatMap(({ tenant, server }) => (server === undefined ? [tenant] : [])));

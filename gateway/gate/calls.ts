@@ -93,7 +93,6 @@ export interface StartedAs {
   readonly dispatch?: Dispatch;
 }
 
-/** A call that was started, now or before; or what its client is told, if it will not be made. */
 type Begun = { readonly isOnReturn: boolean } | { readonly refused: CallToolResult };
 
 /** A client that asked for it hears so often that its call goes on. */
@@ -320,7 +319,6 @@ export function idsOf({ asker, client }: Caller): Owner {
   return { tenant: asker.tenant, person: asker.id, client };
 }
 
-/** True if the run was started in the name of the caller's person. */
 function isOf({ asker }: Caller, { initiator, tenant }: Starter): boolean {
   return initiator !== undefined && tenant === asker.tenant && isSamePerson(asker, initiator, asker.id);
 }

@@ -28,7 +28,6 @@ export interface GateParts {
 }
 
 export interface Gate extends McpParts {
-  /** Waits until each delivery that is under way is told. */
   settled(): Promise<void>;
 }
 

@@ -41,7 +41,6 @@ const WAITS: Readonly<Record<Asked, string>> = {
   authorization: 'This call waits: its server wants another authorization, which a person must give.',
 };
 
-/** A call that has not ended, by the id of its run. */
 export type Pending =
   | { readonly reference: string; readonly status: 'running' }
   | {
@@ -61,7 +60,6 @@ export function pendingReply(pending: Pending): CallToolResult {
   return { content: [{ type: 'text', text }], _meta: { [CALL_META]: meta } };
 }
 
-/** Says that a call has no outcome yet, why, and where people decide. */
 export function pendingWords(pending: Pending): string {
   if (pending.status === 'running') return 'This call is under way, and its outcome is not known yet.';
   const { asked, page, deadline } = pending;

@@ -50,7 +50,6 @@ export function codedOf(error: unknown): CountersignError {
   return troubleOf(error, '');
 }
 
-/** Words for a fault, of which no reader outside may be told more. */
 const FAULT = 'The server met a fault; its log says more under the request id. Try again later.';
 
 /** Returns the words of an error for readers outside. */

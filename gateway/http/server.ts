@@ -34,7 +34,6 @@ import { codedOf, Misfit, problemOf, refuseUnread, tooMany } from './problem.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** True if the route needs no token. */
     readonly isOpen?: boolean;
     /** True for probes, which nobody may crowd out. */
     readonly isUncounted?: boolean;
@@ -71,7 +70,6 @@ export interface ServerParts {
   readonly log?: GatewayLog | undefined;
   /** Headers that say how old lists are. */
   readonly staleness?: () => Readonly<Record<string, string>>;
-  /** What is told with every answer in development. */
   readonly warning?: string;
   readonly onAnswer?: ((answered: Answered) => void) | undefined;
 }
@@ -313,7 +311,6 @@ export function nameOf(error: unknown): string {
 
 const OWN_ID = /^[A-Za-z0-9._-]{8,64}$/;
 
-/** Takes the id of a caller who follows requests through several services. */
 function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && OWN_ID.test(given) ? given : randomUUID();

@@ -14,7 +14,6 @@ import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { tooMany } from './problem.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** Bytes that may wait for a slow reader. */
 const MOST_WAITING_BYTES = 1_048_576;
 const RETRY_MS = 2_000;
 

@@ -24,7 +24,6 @@ export const LOGIN_COOKIE = '__Host-countersign-login';
 const LOGIN_SECONDS = 600;
 const DEVELOPMENT_SECONDS = 43_200;
 const DEADLINE_MS = 10_000;
-/** Metadata of a provider are read anew after this time. */
 const METADATA_MS = 600_000;
 const MOST_METADATA_BYTES = 1_048_576;
 /** Browsers drop a cookie above 4,096 bytes, with its name and attributes (RFC 6265bis §5.6). */

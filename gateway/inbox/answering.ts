@@ -35,7 +35,6 @@ export interface AnsweringOptions {
   readonly artifacts?: CountersignOptions['artifacts'] | undefined;
   readonly taskQueue: string;
   readonly client: Client;
-  /** Signs for people in trust mode `signed`. */
   readonly signer?: Signer | undefined;
   /** Hears of each answer; `refusal` is absent if the run took it. */
   readonly onAnswer?: ((kind: unknown, refusal?: ErrorCode) => void) | undefined;
@@ -206,7 +205,6 @@ export class Answering {
   }
 }
 
-/** True if the person may write to a run and stop it. */
 export function mayTell({ initiator }: Pick<Seen, 'initiator'>, asker: Asker): boolean {
   return isSamePerson(asker, initiator, asker.id) || asker.may.has('administer');
 }

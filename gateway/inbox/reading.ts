@@ -92,7 +92,6 @@ export class Reading {
     }
   }
 
-  /** Lists the requests of a run's current turn that the person may see. */
   async requestsOf(runId: string, asker: Asker): Promise<readonly ShownRequest[]> {
     const { run, initiator } = await this.seen(runId, asker);
     const requests = await this.#opened.requests(runId);

@@ -23,7 +23,6 @@ import { OneAnswer } from '../projection/one-answer.ts';
 import type { Opened } from '../projection/opened.ts';
 import type { Reading } from './reading.ts';
 
-/** Bound of the references that are kept. */
 const MOST_KEPT_BYTES = 33_554_432;
 const PAGE = 200;
 /** A run that does not name an artifact is not read again for it so soon. */

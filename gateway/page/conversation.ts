@@ -103,7 +103,6 @@ function foldedPart(part: Part): Html {
   return part.role === 'system' ? fold('Show') : foreignBlock(part.text);
 }
 
-/** A name of ours, with the tool of a call. */
 function nameOf(part: Part): Html {
   if ('outcome' in part)
     return markup`<span class="outcome ${part.outcome.kind}">${part.outcome.kind}</span> ${part.callId}`;
@@ -125,7 +124,6 @@ function wholePart(part: Part): Html {
   return 'outcome' in part ? rawJson(shown) : tree(shown);
 }
 
-/** The page of one part of a conversation; undefined if it is not there. */
 export function partView(messages: readonly Placed[], runId: string, place: string): Html | undefined {
   const found = messages.flatMap((placed) => partsOf(placed)).find((each) => each.place === place);
   if (found === undefined) return undefined;

@@ -13,7 +13,6 @@ import { foreign, foreignBlock } from './kit/faithful.ts';
 import { problemView, type Typed, wrongField } from './kit/layout.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 
-/** The path by which a refusal names a field of a form. */
 export function fieldPath(key: string, name: string): string {
   return `responses.${key}.content.${name}`;
 }

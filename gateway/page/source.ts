@@ -157,7 +157,6 @@ function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: 
   };
 }
 
-/** Body without its sender and its place, which `Answering` adds. */
 async function send(
   { answering }: RouteParts,
   viewer: Viewer,

@@ -65,7 +65,6 @@ class Feed {
   readonly #held: RunEvent[] = [];
   readonly #over = new AbortController();
   readonly #onEnd: () => void;
-  /** Readers that have all there is. */
   readonly #waiting = new Set<() => void>();
   #readers = 0;
   /** Number of the entry that comes next; it never goes back. */

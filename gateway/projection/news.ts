@@ -144,7 +144,6 @@ export class NewsDesk {
     if (!reader.isBusy) this.#tellAll(reader).catch(() => this.#readers.delete(reader));
   }
 
-  /** Tells a reader what it does not have, until it has all. */
   async #tellAll(reader: Reader): Promise<void> {
     reader.isBusy = true;
     try {

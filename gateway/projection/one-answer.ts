@@ -23,7 +23,6 @@ interface Wanted<T> {
   readonly failedMs?: number;
 }
 
-/** An answer takes at least so much. */
 const LEAST_BYTES = 1_024;
 
 export class OneAnswer<T> {

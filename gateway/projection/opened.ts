@@ -23,8 +23,6 @@ import type { Projection } from './projection.ts';
 import { OneAnswer } from './one-answer.ts';
 
 const MOST_AT_ONCE = 16;
-/** The one lane of them. */
-const ALL_RUNS = 'all runs';
 const MOST_KEPT_BYTES = 134_217_728;
 /** For what visibility does not show. */
 const FRESH_MS = 1_500;
@@ -132,7 +130,6 @@ export class Opened {
     });
   }
 
-  /** Reads the whole ledger of a run and checks its chain. */
   async check(runId: string): Promise<CheckedLedger> {
     return await this.#shared(this.#checks, runId, async () => {
       const run = this.#countersign.run(runId);
@@ -182,7 +179,7 @@ export class Opened {
 
   async #inTurn<T>(runId: string, act: () => Promise<T>): Promise<T> {
     try {
-      const answer = await this.#lanes.run(ALL_RUNS, async () => {
+      const answer = await this.#lanes.run('all', async () => {
         this.#asked += 1;
         return await act();
       });

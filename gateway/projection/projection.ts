@@ -101,7 +101,6 @@ export class Projection {
     return this.#runs.values();
   }
 
-  /** Lists runs with open requests, by their first deadline. */
   waiting(): readonly Known[] {
     if (this.#waiting?.version !== this.#version) {
       const runs = [...this.#runs.values()].filter(({ row }) => row.pending > 0);

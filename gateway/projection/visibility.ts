@@ -46,7 +46,6 @@ export interface ReadRow {
   readonly approvers: readonly string[] | undefined;
 }
 
-/** Lists the rows of a query until `signal`; a page is asked for when the one before it is used up. */
 export async function* rowsOf(client: Client, query: string, signal: AbortSignal): AsyncGenerator<SeenRow> {
   let nextPageToken: Uint8Array | undefined;
   do {

@@ -37,7 +37,6 @@ const SlackPress = z.looseObject({
   user: z.looseObject({ id: SlackMember, team_id: z.string().max(40).optional() }),
   team: z.looseObject({ id: z.string().max(40) }).nullish(),
   channel: z.looseObject({ id: z.string().max(40) }).nullish(),
-  /** The message with the button, as Slack had it when it was pressed. */
   message: z
     .looseObject({
       ts: z.string().max(40).optional(),
@@ -104,7 +103,6 @@ export class Presses {
     this.#underWay.add(done);
   }
 
-  /** Resolves when all presses that were taken have been answered. */
   async settled(): Promise<void> {
     await Promise.all(this.#underWay);
   }

@@ -180,7 +180,6 @@ function pendingView({ detail, viewer, show, now }: Omit<DetailPage, 'refused'>,
   </section>`;
 }
 
-/** All that would change: whoever agrees consents to it. */
 function changeView(
   detail: Pick<CatalogDetail, 'server' | 'tools'>,
   { change, before, after }: ShownPending['changes'][number],
@@ -253,7 +252,6 @@ interface Row {
   readonly tool: CatalogTool;
   readonly index: number;
   readonly isChangeable: boolean;
-  /** Switches that were turned in a form that was refused. */
   readonly turned: ToolChange | undefined;
   readonly problem: CountersignError | undefined;
 }

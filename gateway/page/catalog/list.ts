@@ -14,7 +14,6 @@ export interface CatalogsPage {
   readonly viewer: Viewer;
   readonly mayConnect: boolean;
   readonly servers: readonly string[];
-  /** The form that connects, if it was refused. */
   readonly refused?: RefusedForm | undefined;
   readonly now: number;
 }

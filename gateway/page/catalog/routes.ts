@@ -59,7 +59,6 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
     },
   );
 
-  /** Sends what a form says, and leads back to the catalog. */
   const change = (path: string, sentBy: (form: URLSearchParams) => CatalogSent | undefined): void =>
     pages.post<ServerPath & { changeId: string }>(
       `/catalogs/:server/${path}`,

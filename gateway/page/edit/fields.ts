@@ -212,7 +212,6 @@ function hasHelp({ description, notes }: Pick<Field['shape'], 'description' | 'n
 
 const NAME_CHARACTERS = 120;
 
-/** A name may be as long as the schema. */
 export function nameText(name: string, most = NAME_CHARACTERS): string {
   return name.length <= most ? name : `${name.slice(0, most)}…`;
 }
@@ -231,7 +230,6 @@ export function rowsOf(text: string): number {
   return Math.min(MOST_ROWS, rows);
 }
 
-/** A bound of a value, as an attribute of its field. */
 export function bound(name: 'min' | 'max' | 'minlength', value: number | undefined): Shown {
   // Sound: the name is one of ours.
   return value !== undefined && markup` ${name}="${value}"`;
@@ -262,7 +260,6 @@ function kindWords(shape: Field['shape']): string {
   }
 }
 
-/** A range in words, after what it is a range of. */
 export function ranged(least: number | undefined, most: number | undefined, unit: string): string {
   if (least !== undefined && most !== undefined) return `, ${least} to ${most}${unit}`;
   if (least !== undefined) return `, at least ${least}${unit}`;

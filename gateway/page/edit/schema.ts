@@ -24,17 +24,14 @@ export interface Field {
   readonly path: string;
   readonly shape: Shape;
   readonly isRequired: boolean;
-  /** True if the form may leave the value out. */
   readonly isOmissible: boolean;
   /** Absent if there is no such argument. */
   readonly before?: JsonValue;
-  /** Members of an object, items of a list. */
   readonly inner: readonly Field[];
 }
 
 export interface EditForm {
   readonly fields: readonly Field[];
-  /** True if arguments without a field are allowed. */
   readonly isOpen: boolean;
 }
 

@@ -65,7 +65,6 @@ export interface Member {
   readonly isRequired: boolean;
 }
 
-/** Any value, as JSON. Where the arguments have one, the field takes its kind (`fitting`). */
 export const JSON_SHAPE: Shape = { kind: 'json', notes: [] };
 
 /** @returns undefined for a schema that is too large to be read */
@@ -152,7 +151,6 @@ class Shapes {
   }
 }
 
-/** Every keyword that is read here. */
 const KEYWORDS = [
   '$ref type const enum anyOf oneOf title description default format pattern minLength maxLength',
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',

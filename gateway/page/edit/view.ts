@@ -54,7 +54,6 @@ function isShown(fields: readonly Field[], typed: Readonly<Record<string, string
 }
 
 export interface EditPage extends Answering {
-  /** What does not fit, by the names of fields. */
   readonly problems?: ReadonlyMap<string, Problem>;
 }
 

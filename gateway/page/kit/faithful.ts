@@ -34,7 +34,6 @@ const FEW_MARKS = 5;
 /** JSON with line breaks may be this many times as long as without. */
 const MOST_SPACED = 8;
 
-/** How much a value may take. */
 interface Room {
   /** Values below it; all of them are shown if it is infinite. */
   readonly values: number;
@@ -64,7 +63,6 @@ export function foreign(text: string): Html {
   return markup`<bdi dir="ltr">${letters(text, MOST_MARKS)}</bdi>`;
 }
 
-/** Names of somebody else, with commas between. */
 export function foreignList(names: readonly string[]): Shown {
   return names.map((name, index) => [index > 0 && ', ', foreign(name)]);
 }
@@ -241,7 +239,6 @@ function shareOf(value: JsonObject | readonly JsonValue[], { values, marks: most
   return { values: isSmall ? Number.POSITIVE_INFINITY : Math.floor(values / shown), marks: most };
 }
 
-/** Counts the values in a value, as far as `most` and a little beyond. */
 function valuesIn(value: JsonValue, most: number): number {
   if (most === Number.POSITIVE_INFINITY || typeof value !== 'object' || value === null) return 0;
   let found = 0;

@@ -35,7 +35,6 @@ export function writtenNumber(text: string): { readonly value: number } | { read
 
 /** @param text is JSON */
 function lossIn(text: string): string | undefined {
-  /** Names in each object or list that is open. */
   const open: Set<string>[] = [];
   let last = '';
   for (const [token] of text.matchAll(TOKEN)) {

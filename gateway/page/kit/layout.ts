@@ -16,7 +16,6 @@ export interface Page {
   readonly main: Html;
   /** Set for pages that follow what happens: true, or the catalogs that they are about; `''` is all of them. */
   readonly live?: boolean | { readonly catalog: string };
-  /** Requests that wait for the viewer, for the title. */
   readonly waiting?: string;
 }
 

@@ -20,7 +20,6 @@ export interface Viewer extends Asker {
   readonly development?: true;
 }
 
-/** A run as lists show it. */
 export type RunFacts = Pick<RunRow, 'runId' | 'initiator' | 'startedAt' | 'status'>;
 
 export interface Listed {
