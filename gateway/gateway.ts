@@ -32,7 +32,7 @@ import { Tokens } from './identity/tokens.ts';
 import { Feeds } from './projection/feeds.ts';
 import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
-import { Projection, secondsSince } from './projection/projection.ts';
+import { Projection } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
 import { registerPages } from './page/routes.ts';
 import { pageSource } from './page/source.ts';
@@ -243,7 +243,9 @@ async function createApp(
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
       'x-countersign-stale-seconds':
-        projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
+        projection.asOf === undefined
+          ? undefined
+          : String(Math.max(0, Math.floor((Date.now() - projection.asOf) / 1_000))),
       'x-countersign-cut': projection.isCut ? 'true' : undefined,
     });
   const app = await createServer({

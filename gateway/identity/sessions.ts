@@ -50,7 +50,8 @@ export class Sessions {
   readonly #oidc: OidcConfig | undefined;
   readonly #keys: ProviderKeys | undefined;
   readonly #ask: AskProvider;
-  readonly #sealing: readonly Uint8Array[];
+  /** The first of them seals. */
+  readonly #sealing: readonly [Uint8Array, ...Uint8Array[]];
   /** Seals sessions of the development login; absent where there is none. */
   readonly #development: Uint8Array | undefined;
   /** Read once for all who sign in during some minutes: anybody may begin a sign-in. */
@@ -69,8 +70,8 @@ export class Sessions {
     this.#people = people;
     this.#keys = keys;
     this.#ask = ask;
-    const stated = (config?.keys ?? []).map(({ key }) => Buffer.from(key, 'base64'));
-    this.#sealing = stated.length > 0 ? stated : [randomBytes(32)];
+    const [first = randomBytes(32), ...others] = (config?.keys ?? []).map(({ key }) => Buffer.from(key, 'base64'));
+    this.#sealing = [first, ...others];
     this.#development = development === true ? randomBytes(32) : undefined;
   }
 
@@ -115,7 +116,7 @@ export class Sessions {
       nonce: login.nonce,
     };
     for (const [name, value] of Object.entries(asked)) location.searchParams.set(name, value);
-    return { location: location.href, cookie: await this.#sealed({ ...login }, 'login', LOGIN_SECONDS) };
+    return { location: location.href, cookie: await sealed({ ...login }, this.#sealing[0], 'login', LOGIN_SECONDS) };
   }
 
   /** @param query what the provider has sent the browser back with. @throws CountersignError `SIGN_IN_REQUIRED` */
@@ -140,7 +141,7 @@ export class Sessions {
       // The claims must name somebody now, not at the next request.
       const usable = this.#people.personOf({ id, groups, tenant, exp: payload.exp });
       const session = { id, groups: usable.groups, tenant };
-      return { to, cookie: await this.#sealed(session, 'session', config.hours * 3_600) };
+      return { to, cookie: await sealed(session, this.#sealing[0], 'session', config.hours * 3_600) };
     } catch (error) {
       throw error instanceof CountersignError ? error : unfinished(error);
     }
@@ -191,10 +192,6 @@ export class Sessions {
     const client: oauth.Client = { client_id: config.clientId };
     const redirect = new URL('/auth/callback', config.publicUrl).href;
     return { config, oidc, keys, server, client, redirect, options };
-  }
-
-  async #sealed(claims: Readonly<Record<string, unknown>>, use: Use, seconds: number): Promise<SetCookie> {
-    return await sealed(claims, this.#sealing[0] ?? new Uint8Array(), use, seconds);
   }
 
   async #opened<T>(value: string, use: Use): Promise<T> {

@@ -60,17 +60,10 @@ export function conversationView(messages: readonly Placed[], runId: string): Sh
 
 const CLASSES = { system: 'system', user: 'user', assistant: 'model', tool: 'tools' } as const;
 
+const SPEAKERS = { system: 'Instructions', user: 'Task', assistant: 'Model', tool: 'Tools' } as const;
+
 function speakerOf(message: Message): Shown {
-  switch (message.role) {
-    case 'system':
-      return 'Instructions';
-    case 'user':
-      return message.from === undefined ? 'Task' : foreign(message.from);
-    case 'assistant':
-      return 'Model';
-    case 'tool':
-      return 'Tools';
-  }
+  return message.role === 'user' && message.from !== undefined ? foreign(message.from) : SPEAKERS[message.role];
 }
 
 function partsOf({ at, message }: Placed): readonly PlacedPart[] {

@@ -242,10 +242,6 @@ export function compared(one: readonly string[], other: readonly string[]): numb
   return 0;
 }
 
-export function secondsSince(asOf: number, now: number): number {
-  return Math.max(0, Math.floor((now - asOf) / 1_000));
-}
-
 export function asOfText(projection: Pick<Projection, 'asOf'>): { readonly asOf?: string } {
   return defined({ asOf: projection.asOf === undefined ? undefined : new Date(projection.asOf).toISOString() });
 }

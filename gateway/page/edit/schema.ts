@@ -124,27 +124,18 @@ function fitting(shape: Shape, before: JsonValue | undefined): Shape {
       : shape;
   // A field would hide some characters, or move them: as JSON, they are escapes.
   if (typeof before === 'string' && !isPlain(before) && shape.kind !== 'choice') return { ...shape, kind: 'json' };
-  return isOfKind(shape, before) ? shape : { ...natural(before), ...wordsOf(shape) };
+  return IS_OF_KIND[shape.kind](before) ? shape : { ...natural(before), ...wordsOf(shape) };
 }
 
-function isOfKind(shape: Shape, value: JsonValue): boolean {
-  switch (shape.kind) {
-    case 'text':
-      return typeof value === 'string';
-    case 'number':
-      return typeof value === 'number';
-    case 'boolean':
-      return typeof value === 'boolean';
-    case 'choice':
-      return true;
-    case 'object':
-      return isObject(value);
-    case 'list':
-      return Array.isArray(value) && value.length <= MOST_ITEMS;
-    case 'json':
-      return false;
-  }
-}
+const IS_OF_KIND: Readonly<Record<Shape['kind'], (value: JsonValue) => boolean>> = {
+  text: (value) => typeof value === 'string',
+  number: (value) => typeof value === 'number',
+  boolean: (value) => typeof value === 'boolean',
+  choice: () => true,
+  object: isObject,
+  list: (value) => Array.isArray(value) && value.length <= MOST_ITEMS,
+  json: () => false,
+};
 
 function natural(value: JsonValue): Shape {
   if (isObject(value)) return { kind: 'object', members: [], isOpen: true, notes: [] };
