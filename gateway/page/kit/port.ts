@@ -1,10 +1,10 @@
 /** The port by which pages read and send, as the person who is signed in. */
-import type { CatalogDetail, CatalogPage, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import type { RunRow } from '../../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
+import type { Catalogs } from '../../catalog/catalogs.ts';
 import type { CatalogSent } from '../../catalog/changes.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { CheckedLedger } from '../../projection/opened.ts';
@@ -62,14 +62,9 @@ export interface Sent {
     Readonly<Record<string, unknown>>;
 }
 
-export interface CatalogSource {
+export interface CatalogSource extends Pick<Catalogs, 'list' | 'read' | 'tool'> {
   readonly servers: readonly string[];
   mayConnect(viewer: Viewer): boolean;
-  list(viewer: Viewer): Promise<CatalogPage>;
-  /** @throws CountersignError `CATALOG_NOT_FOUND`, also for catalogs that the viewer may not see */
-  read(viewer: Viewer, server: string): Promise<CatalogDetail>;
-  /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_…` */
-  tool(viewer: Viewer, server: string, tool: string): Promise<CatalogToolDetail>;
   /** Waits some seconds for the refresh that it causes. @throws CountersignError as `CatalogHandle` */
   send(viewer: Viewer, server: string, sent: CatalogSent): Promise<void>;
   /**

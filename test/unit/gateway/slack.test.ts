@@ -1,6 +1,5 @@
 /** Requests of Slack: only what Slack has signed, and lately, is read; and what the person who pressed gets to read. */
 import { createHmac } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { SlackConfig } from '../../../contracts/schemas/gateway.ts';
