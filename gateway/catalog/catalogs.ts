@@ -40,7 +40,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { z } from 'zod';
 import type { Asker } from '../identity/person.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown.ts';
 
 /** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */

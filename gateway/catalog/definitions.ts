@@ -10,7 +10,7 @@ import type { Countersign } from '../../client/countersign.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { Catalogs, SeenDefinitions } from './catalogs.ts';
 
 type Listed = ServerTools['tools'][number];

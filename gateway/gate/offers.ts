@@ -21,7 +21,7 @@ import { assembleToolset } from '../../domain/run/toolset.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 
 export interface Offer {
   readonly name: string;

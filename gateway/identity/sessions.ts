@@ -12,7 +12,7 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';

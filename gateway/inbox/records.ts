@@ -19,7 +19,7 @@ import type { CallResult, Message } from '../../contracts/schemas/transcript.ts'
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import type { Asker } from '../identity/person.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { Opened } from '../projection/opened.ts';
 import type { Reading } from './reading.ts';
 

@@ -16,7 +16,7 @@ import { type Decidable, permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Opened } from './opened.ts';
 import { asOfText, type Known, type Projection } from './projection.ts';
-import { weightOf } from './weight.ts';
+import { weightOf } from '../cache/weight.ts';
 
 /** Events that are kept for readers who come back. Most take 5 KB; lists of approvers have any length. */
 const MOST_KEPT = 2_000;

@@ -20,7 +20,7 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import type { Projection } from './projection.ts';
-import { OneAnswer } from './one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 
 const MOST_AT_ONCE = 16;
 const MOST_KEPT_BYTES = 134_217_728;
