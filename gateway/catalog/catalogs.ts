@@ -67,7 +67,7 @@ export interface SeenDefinitions extends KnownDefinitions {
 const FRESH_MS = 1_500;
 const BATCH = 8;
 /** Snapshots have up to a megabyte. */
-const MOST_KEPT_BYTES = 134_217_728;
+const MOST_KEPT_BYTES = 33_554_432;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
 const MOST_ENTRIES = 200;
