@@ -8,6 +8,7 @@
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type {
   RequestPage,
@@ -265,12 +266,8 @@ function nextOf(sorted: readonly { readonly key: readonly string[] }[], most: nu
 }
 
 function keyIn(cursor: string, parts: number): readonly string[] {
-  try {
-    const key = Key.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
-    if (key.length === parts) return key;
-  } catch {
-    // Told below.
-  }
+  const key = Key.safeParse(jsonOf(Buffer.from(cursor, 'base64url').toString()));
+  if (key.success && key.data.length === parts) return key.data;
   throw new Misfit([{ path: 'cursor', reason: 'must be the `next` of an earlier page of this list' }], 'query');
 }
 
