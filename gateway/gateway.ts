@@ -32,7 +32,7 @@ import { Tokens } from './identity/tokens.ts';
 import { Feeds } from './projection/feeds.ts';
 import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
-import { Projection, secondsSince } from './projection/projection.ts';
+import { Projection } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
 import { registerPages } from './page/routes.ts';
 import { pageSource } from './page/source.ts';
@@ -58,17 +58,14 @@ export interface GatewayOptions {
   /** Connected to the namespace of the runs, with the payload codec of the workers. */
   readonly client: Client;
   readonly taskQueue: string;
-  /** Reads stored ledger segments. */
   readonly artifacts?: ArtifactReader | undefined;
   /** Trust mode of the workers; in `signed` the key that speaks for people, and what it states of itself. */
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
-  /** What the workers' configuration says of catalogs; absent: it names no administrator. */
-  readonly catalogs?: CatalogSettings | undefined;
-  /** Judges a call by the organisation's policy. */
+  /** What the workers' configuration says of catalogs. */
+  readonly catalogs: CatalogSettings;
   readonly explain: Explain;
-  /** Asks the identity provider. */
   readonly ask: AskProvider;
   /** Asks Slack; required with `config.slack`. */
   readonly askSlack?: AskProvider | undefined;
@@ -126,22 +123,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-const NO_CATALOGS: CatalogSettings = {
-  administrators: [],
-  policy: {},
-  trusted: {},
-  serverUrls: {},
-  repeatable: {},
-  isSigned: false,
-};
-
 interface Assembled {
   readonly app: Server;
   readonly parts: RouteParts;
   readonly metrics: GatewayMetrics;
   readonly presses: Presses | undefined;
   readonly gate: OpenGate | undefined;
-  /** Where the gateway listens, once it does. */
   readonly place: { url?: string };
 }
 
@@ -163,7 +150,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
-  const catalogs = new Catalogs(countersign, options.catalogs ?? NO_CATALOGS);
+  const catalogs = new Catalogs(countersign, options.catalogs);
   // Messages to catalogs carry the groups of their sender.
   const sending = speaking === undefined ? countersign : new Countersign({ ...reaching, signer: speaking.signer });
   const parts: RouteParts = {
@@ -256,7 +243,9 @@ async function createApp(
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
       'x-countersign-stale-seconds':
-        projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
+        projection.asOf === undefined
+          ? undefined
+          : String(Math.max(0, Math.floor((Date.now() - projection.asOf) / 1_000))),
       'x-countersign-cut': projection.isCut ? 'true' : undefined,
     });
   const app = await createServer({
@@ -327,7 +316,6 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
 }
 
-/** Makes the OpenAPI document, for the copy in docs/schema. */
 export async function openApiDocument(config: GatewayConfig): Promise<object> {
   // Sound: the routes are listed and never called.
   const parts = { tokens: { isDevelopment: false } } as RouteParts;

@@ -35,7 +35,6 @@ export interface ScriptedAnswer {
   readonly content?: JsonObject;
 }
 
-/** A form that a server asks people to fill in. */
 export interface ScriptedQuestion {
   readonly message: string;
   /** Field → its JSON Schema: a text, number, boolean or choice. */

@@ -131,7 +131,6 @@ export async function startTestWorld({
   }
 }
 
-/** Names the configuration in errors. */
 const WHAT = 'configuration of the test world';
 
 function configOf(

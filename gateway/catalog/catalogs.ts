@@ -40,7 +40,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { z } from 'zod';
 import type { Asker } from '../identity/person.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown.ts';
 
 /** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */
@@ -65,9 +65,9 @@ export interface SeenDefinitions extends KnownDefinitions {
 
 /** For this long many share one answer. */
 const FRESH_MS = 1_500;
-/** Catalogs that are asked at a time. */
 const BATCH = 8;
 /** Snapshots have up to a megabyte. */
+const MOST_KEPT_BYTES = 33_554_432;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
 const MOST_ENTRIES = 200;
@@ -77,19 +77,13 @@ export interface Connected {
   readonly unread: readonly string[];
 }
 
-/** What a snapshot says only together with the artifact store and the ledger. */
+/** What a snapshot says only together with the artifact store, the ledger, and a policy, which may change meanwhile. */
 interface Depth {
   readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
   readonly refreshed: CatalogRefreshed | undefined;
-}
-
-/** It counts for one state of the catalog, and for one policy, which may change while the gateway runs. */
-interface KeptDepth {
-  readonly mark: string;
   readonly policy: Organisation;
   /** Epoch ms: a rule may break glass until then. */
   readonly until: number;
-  readonly answer: Promise<Depth>;
 }
 
 export class Catalogs {
@@ -98,8 +92,7 @@ export class Catalogs {
   readonly #now: () => number;
   readonly #listed: OneAnswer<readonly string[]>;
   readonly #snapshots: OneAnswer<CatalogSnapshot>;
-  /** Holds only the newest state of each catalog: every refresh makes another one. */
-  readonly #depths = new LRUCache<string, KeptDepth>({ max: MOST_KEPT });
+  readonly #depths: OneAnswer<Depth>;
   /** Catalogs that were connected here, which visibility may not list yet. */
   readonly #connected = new LRUCache<string, readonly string[]>({ max: MOST_KEPT });
 
@@ -107,8 +100,9 @@ export class Catalogs {
     this.#countersign = countersign;
     this.#settings = settings;
     this.#now = now;
-    this.#listed = new OneAnswer(MOST_KEPT, FRESH_MS, now);
-    this.#snapshots = new OneAnswer(MOST_KEPT, FRESH_MS, now);
+    this.#listed = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
+    this.#snapshots = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
+    this.#depths = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
   }
 
   rulesOf({ tenant }: Pick<Asker, 'tenant'>): CatalogRules {
@@ -126,12 +120,10 @@ export class Catalogs {
     return rightsOf(this.rulesOf(asker), asker);
   }
 
-  /** True if the person may see the catalogs of their tenant. */
   sees(asker: Asker): boolean {
     return asker.seesAll || this.rightsOf(asker).size > 0;
   }
 
-  /** Lists the catalogs that the person may see, by server. */
   async list(asker: Asker): Promise<CatalogPage> {
     if (!this.sees(asker)) return { catalogs: [], unread: [] };
     const { tenant } = asker;
@@ -180,10 +172,7 @@ export class Catalogs {
     };
   }
 
-  /**
-   * Reads one tool with its definition, and what has changed in it since somebody looked.
-   * @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_MISSING`
-   */
+  /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_MISSING` */
   async tool(asker: Asker, server: string, name: string): Promise<CatalogToolDetail> {
     const snapshot = await this.snapshot(asker, server);
     const entry = entryOf(snapshot, name);
@@ -256,7 +245,6 @@ export class Catalogs {
     return policy.repeatable === 'trusted-reads' && isTrusted && annotations?.['readOnlyHint'] === true;
   }
 
-  /** Returns the settings of all tools as a file for review. */
   async file(asker: Asker, server: string): Promise<CatalogFile> {
     return catalogFile(await this.snapshot(asker, server));
   }
@@ -280,18 +268,15 @@ export class Catalogs {
     }
   }
 
-  /** Names of the servers in the configuration. */
   get configured(): readonly string[] {
     return Object.keys(this.#settings.serverUrls).toSorted();
   }
 
-  /** URL of a server of this name in the configuration. */
   urlOf(server: string): string | undefined {
     const { serverUrls } = this.#settings;
     return Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined;
   }
 
-  /** Forgets what was read before a change. */
   changed(tenant: string, server: string): void {
     this.#snapshots.forget(catalogId({ tenant, server }));
   }
@@ -307,7 +292,6 @@ export class Catalogs {
     return this.#countersign.catalog(server, tenant);
   }
 
-  /** Names the servers that have a catalog in a tenant. */
   async serversOf(tenant: string): Promise<readonly string[]> {
     const listed = await this.#listed.get(tenant, async () =>
       (await this.#countersign.catalogs({ tenant }))
@@ -324,23 +308,21 @@ export class Catalogs {
   }
 
   async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {
-    const key = catalogId(snapshot);
-    const { mark } = snapshot;
-    const { policy } = this.#settings;
-    const known = this.#depths.get(key);
-    const now = this.#now();
-    if (known?.mark === mark && known.policy === policy && now < known.until) return await known.answer;
-    const asking: KeptDepth = { mark, policy, until: nextEnd(policy, now), answer: this.#readDepth(snapshot, now) };
-    this.#depths.set(key, asking);
-    const forget = (): void => void (this.#depths.get(key) === asking && this.#depths.delete(key));
-    // A store that is away may be back for the next reader.
-    asking.answer.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
-    return await asking.answer;
+    const { mark, entries } = snapshot;
+    const freshMs = (depth: Depth | undefined): number => {
+      if (depth === undefined) return FRESH_MS;
+      const isOfNow = depth.policy === this.#settings.policy && this.#now() < depth.until;
+      // A store that was away may be back for the next reader.
+      return isOfNow && depth.verdicts.size === entries.length ? Number.POSITIVE_INFINITY : 0;
+    };
+    return await this.#depths.get(catalogId(snapshot), async () => await this.#readDepth(snapshot), { mark, freshMs });
   }
 
-  async #readDepth(snapshot: CatalogSnapshot, now: number): Promise<Depth> {
+  async #readDepth(snapshot: CatalogSnapshot): Promise<Depth> {
+    const now = this.#now();
+    const { policy } = this.#settings;
     const [verdicts, refreshed] = await Promise.all([this.#verdictsOf(snapshot, now), this.#refreshedOf(snapshot)]);
-    return { verdicts, refreshed };
+    return { verdicts, refreshed, policy, until: nextEnd(policy, now) };
   }
 
   async #verdictsOf(snapshot: CatalogSnapshot, now: number): Promise<ReadonlyMap<string, EffectiveVerdict>> {

@@ -27,22 +27,19 @@ import type { Asker } from '../identity/person.ts';
 import { idIn, MOST_GROUPS, withId } from '../inbox/answering.ts';
 import { type Catalogs, noCatalog } from './catalogs.ts';
 
-/** Tools that an error names. */
 const MOST_NAMED = 5;
 
-/** A message may have an id of its own. */
 interface Said {
   readonly requestId?: string | undefined;
 }
 
-/** A message on its way. `key`: the header `Idempotency-Key`, which is its id where it has none of its own. */
-type Sending<Body> = [
-  asker: Asker,
-  server: string,
-  body: Body,
-  key: string | undefined,
-  send: (catalog: CatalogHandle, message: Body & { requestId: string; by: Approver }) => Promise<CatalogAck>,
-];
+/** A message to a catalog, without who sends it. */
+export type CatalogSent =
+  | { readonly kind: 'connect'; readonly body: ConnectBody }
+  | { readonly kind: 'disconnect'; readonly body: DisconnectBody }
+  | { readonly kind: 'refresh'; readonly body: RefreshBody }
+  | { readonly kind: 'tools'; readonly body: SetToolsBody }
+  | { readonly kind: 'decide'; readonly changeId: string; readonly body: ChangeDecisionBody };
 
 export class CatalogChanges {
   readonly #countersign: Countersign;
@@ -54,10 +51,7 @@ export class CatalogChanges {
     this.#catalogs = catalogs;
   }
 
-  /**
-   * Connects a server, or changes how it is connected; then its tools are listed.
-   * @throws CountersignError `CATALOG_FORBIDDEN`, `CATALOG_NOT_FOUND`, and as `CatalogHandle.connect`
-   */
+  /** @throws CountersignError `CATALOG_FORBIDDEN`, `CATALOG_NOT_FOUND`, and as `CatalogHandle.connect` */
   async connect(
     asker: Asker,
     server: string,
@@ -76,31 +70,25 @@ export class CatalogChanges {
     );
   }
 
-  /** Closes the server to every run; the settings of its tools stay. */
-  async disconnect(asker: Asker, server: string, body: DisconnectBody, key?: string): Promise<CatalogAck> {
-    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.disconnect(message));
-  }
-
-  /** Lists the server's tools again. `refresh` of the answer is its number: it has ended when the report has it. */
-  async refresh(asker: Asker, server: string, body: RefreshBody, key?: string): Promise<CatalogAck> {
-    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.refresh(message));
-  }
-
-  /** Changes tools: the whole list is taken, or nothing. `waiting` names a change that a second person must decide. */
-  async setTools(asker: Asker, server: string, body: SetToolsBody, key?: string): Promise<CatalogAck> {
-    return await this.#change(asker, server, body, key, async (catalog, message) => catalog.setToolPolicies(message));
-  }
-
-  /** Agrees to a change that waits, or refuses it. */
-  async decide(
-    asker: Asker,
-    server: string,
-    changeId: string,
-    body: ChangeDecisionBody,
-    key?: string,
-  ): Promise<CatalogAck> {
-    const decision = { ...body, changeId };
-    return await this.#change(asker, server, decision, key, async (catalog, message) => catalog.decide(message));
+  /**
+   * Sends to a catalog that is there, or connects one. `refresh` of the answer is the number of a refresh, which has ended
+   * when the report has it; `waiting` names a change that a second person must decide.
+   */
+  async send(asker: Asker, server: string, sent: CatalogSent, key?: string): Promise<CatalogAck> {
+    if (sent.kind === 'connect') return await this.connect(asker, server, sent.body, key);
+    await this.#catalogs.snapshot(asker, server);
+    switch (sent.kind) {
+      case 'disconnect':
+        return await this.#sent(asker, server, sent.body, key, async (to, message) => to.disconnect(message));
+      case 'refresh':
+        return await this.#sent(asker, server, sent.body, key, async (to, message) => to.refresh(message));
+      case 'tools':
+        return await this.#sent(asker, server, sent.body, key, async (to, message) => to.setToolPolicies(message));
+      case 'decide': {
+        const decision = { ...sent.body, changeId: sent.changeId };
+        return await this.#sent(asker, server, decision, key, async (to, message) => to.decide(message));
+      }
+    }
   }
 
   /**
@@ -126,22 +114,19 @@ export class CatalogChanges {
     assertImportable(plan, server);
     const changes = said.tools.map(({ change }) => change);
     if (changes.length === 0) return { status: 'unchanged', policyVersion, ...said };
-    const { status, changeId, ...ack } = await this.setTools(
-      asker,
-      server,
-      { ...defined({ requestId }), expectedVersion: expectedVersion ?? policyVersion, changes },
-      key,
-    );
+    const body = { ...defined({ requestId }), expectedVersion: expectedVersion ?? policyVersion, changes };
+    const { status, changeId, ...ack } = await this.send(asker, server, { kind: 'tools', body }, key);
     return { status, policyVersion: ack.policyVersion, ...defined({ changeId }), ...said };
   }
 
-  /** Sends to a catalog that is there. */
-  async #change<Body extends Said>(...[asker, server, ...message]: Sending<Body>): Promise<CatalogAck> {
-    await this.#catalogs.snapshot(asker, server);
-    return await this.#sent(asker, server, ...message);
-  }
-
-  async #sent<Body extends Said>(...[asker, server, body, key, send]: Sending<Body>): Promise<CatalogAck> {
+  /** @param key the header `Idempotency-Key`, which is the id of a message that has none of its own */
+  async #sent<Body extends Said>(
+    asker: Asker,
+    server: string,
+    body: Body,
+    key: string | undefined,
+    send: (catalog: CatalogHandle, message: Body & { requestId: string; by: Approver }) => Promise<CatalogAck>,
+  ): Promise<CatalogAck> {
     const { tenant } = asker;
     const requestId = body.requestId ?? idIn(key) ?? randomUUID();
     try {

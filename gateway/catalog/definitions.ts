@@ -6,18 +6,14 @@
  * 2. What is read serves all who look; memory is bounded.
  * 3. A store or a catalog that does not answer hides no request: its page then shows what the request itself says.
  */
-import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
-import { OneAnswer } from '../projection/one-answer.ts';
-import { weightOf } from '../projection/weight.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { Catalogs, SeenDefinitions } from './catalogs.ts';
 
-/** A definition with its hash. */
 type Listed = ServerTools['tools'][number];
-type Tools = ReadonlyMap<string, Listed>;
 
 export interface KnownTool {
   /** The definition that the request is about; absent if nobody has kept it, or it cannot be read now. */
@@ -37,21 +33,14 @@ export interface EarlierTool {
 type Asked = Pick<ApprovalRequest, 'workflowId' | 'tenant' | 'server' | 'tool' | 'definitionHash'>;
 
 const MOST_KEPT_BYTES = 33_554_432;
-const FAILED_MS = 5_000;
-/** What a catalog says of a tool serves everybody for this long, also that there is none. */
-const CATALOG_MS = 10_000;
+/** What was read serves everybody for this long, also that there is none, or that nobody answers. */
+const FRESH_MS = 10_000;
 
 export class Definitions {
   readonly #countersign: Pick<Countersign, 'run'>;
   readonly #catalogs: Pick<Catalogs, 'definitionsOf'>;
-  /** Pair of run and server → its tools by name. */
-  readonly #kept = new LRUCache<string, Tools>({
-    maxSize: MOST_KEPT_BYTES,
-    sizeCalculation: (tools) => weightOf([...tools.values()]),
-  });
-  readonly #asking = new Map<string, Promise<Tools>>();
-  readonly #failed = new LRUCache<string, true>({ max: 10_000, ttl: FAILED_MS });
-  readonly #inCatalogs = new OneAnswer<SeenDefinitions | undefined>(200, CATALOG_MS);
+  readonly #ofRuns = new OneAnswer<ServerTools | undefined>(MOST_KEPT_BYTES, FRESH_MS);
+  readonly #inCatalogs = new OneAnswer<SeenDefinitions | undefined>(MOST_KEPT_BYTES, FRESH_MS);
 
   constructor(countersign: Pick<Countersign, 'run'>, catalogs: Pick<Catalogs, 'definitionsOf'>) {
     this.#countersign = countersign;
@@ -61,8 +50,8 @@ export class Definitions {
   /** Never throws. */
   async of(asked: Asked): Promise<KnownTool> {
     const { workflowId, server, tool, definitionHash } = asked;
-    const [tools, seen] = await Promise.all([this.#toolsOf(workflowId, server), this.#inCatalog(asked)]);
-    const pinned = tools.get(tool);
+    const [list, seen] = await Promise.all([this.#listOf(workflowId, server), this.#inCatalog(asked)]);
+    const pinned = list?.tools.find(({ definition: { name } }) => name === tool);
     const known: readonly (readonly [string | undefined, ToolDefinition | undefined])[] = [
       [pinned?.hash, pinned?.definition],
       [seen?.hash, seen?.current],
@@ -79,30 +68,13 @@ export class Definitions {
     return await this.#inCatalogs.get(JSON.stringify([tenant, server, tool]), read);
   }
 
-  async #toolsOf(runId: string, server: string): Promise<Tools> {
-    const key = JSON.stringify([runId, server]);
-    const kept = this.#kept.get(key);
-    if (kept !== undefined || this.#failed.has(key)) return kept ?? NONE;
-    const asking = this.#asking.get(key) ?? this.#read(key, runId, server);
-    this.#asking.set(key, asking);
-    try {
-      return await asking;
-    } finally {
-      this.#asking.delete(key);
-    }
-  }
-
-  async #read(key: string, runId: string, server: string): Promise<Tools> {
-    try {
-      const list = await this.#countersign.run(runId).tools(server);
-      if (list === undefined) return NONE;
-      const tools = new Map(list.tools.map((each) => [each.definition.name, each]));
-      this.#kept.set(key, tools);
-      return tools;
-    } catch {
-      this.#failed.set(key, true);
-      return NONE;
-    }
+  async #listOf(runId: string, server: string): Promise<ServerTools | undefined> {
+    const read = async () =>
+      await this.#countersign
+        .run(runId)
+        .tools(server)
+        .catch(() => undefined);
+    return await this.#ofRuns.get(JSON.stringify([runId, server]), read);
   }
 }
 
@@ -115,5 +87,3 @@ function earlierThan(
   if (seen?.acknowledged !== undefined) return { definition: seen.acknowledged, of: 'catalog' };
   return pinned === undefined || pinned.hash === hash ? undefined : { definition: pinned.definition, of: 'run' };
 }
-
-const NONE: Tools = new Map();

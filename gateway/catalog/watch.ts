@@ -11,7 +11,6 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import type { Catalogs } from './catalogs.ts';
 
 const EVERY_MS = 2_000;
-/** Catalogs that are asked for at a time. */
 const BATCH = 8;
 /** Catalogs of one look; where more are watched, each has its turn. */
 const MOST_LOOKED = 64;
@@ -43,10 +42,7 @@ export class CatalogWatch {
     this.#catalogs = catalogs;
   }
 
-  /**
-   * @param server absent: all catalogs of the tenant
-   * @returns how to end it
-   */
+  /** @param server absent: all catalogs of the tenant. @returns how to end it */
   follow(tenant: string, server: string | undefined, tell: () => void): () => void {
     const watcher = { tenant, server, tell };
     this.#watchers.add(watcher);
@@ -85,7 +81,6 @@ export class CatalogWatch {
       );
   }
 
-  /** The catalogs that somebody watches, each once. */
   async #watched(): Promise<readonly Watched[]> {
     const watchers = [...this.#watchers];
     const tenants = new Set(watchers.flatMap(({ tenant, server }) => (server === undefined ? [tenant] : [])));

@@ -32,7 +32,6 @@ export interface CodecServerOptions {
   readonly codec: Pick<PayloadCodec, 'decode'>;
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
-  /** Asks the identity provider. */
   readonly ask: AskProvider;
   readonly log?: CodecLog | undefined;
 }

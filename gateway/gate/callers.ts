@@ -48,12 +48,10 @@ export class Callers {
       );
   }
 
-  /** Origin of the gate's own address; undefined in development, where it is that of the request. */
   get origin(): string | undefined {
     return gateOrigin(this.#parts.config);
   }
 
-  /** URL of the gate, or of the gate at the address of one server. */
   urlOf(server: string | undefined): string {
     return gateUrl(this.#parts.config, server);
   }

@@ -26,7 +26,6 @@ import type { Offer } from './offers.ts';
 import type { Outcomes } from './outcomes.ts';
 import { type Pending, pendingReply, refusedReply, statusOf, unknownReply } from './replies.ts';
 
-/** Who calls: a person, by a client. */
 export interface Caller {
   readonly asker: Asker;
   /** Name of the client, as its token or key says. */
@@ -55,7 +54,6 @@ export interface GateCallsParts {
   /** Tells the run of a call that its client is there, until this time in epoch ms. */
   readonly present: (runId: string, until: number) => Promise<void>;
   readonly waiters: Pick<Waiters, 'hold'>;
-  /** True if a call of the tool may be sent twice. */
   readonly isRepeatable: (offer: Offer) => boolean;
   readonly onAnswer?: ((status: string) => void) | undefined;
 }
@@ -66,7 +64,6 @@ export interface Called {
   readonly arguments: JsonObject;
 }
 
-/** A call that was made, and how it is found. */
 export interface Made {
   /** Id of its run: its reference, and its id as a task. */
   readonly runId: string;
@@ -77,14 +74,12 @@ export interface Made {
   readonly isOnReturn: boolean;
 }
 
-/** What a client is told of a call. */
 export interface Told {
   readonly reply: CallToolResult;
   /** Set if the call goes on: which one, and how far it is. */
   readonly goesOn?: { readonly made: Made; readonly pending: Pending };
 }
 
-/** A call as it was found by its reference. */
 export interface Found extends Made {
   readonly starter: Starter;
   /** True if the caller is the client that made it. */
@@ -98,7 +93,6 @@ export interface StartedAs {
   readonly dispatch?: Dispatch;
 }
 
-/** A call that was started, now or before; or what its client is told, if it will not be made. */
 type Begun = { readonly isOnReturn: boolean } | { readonly refused: CallToolResult };
 
 /** A client that asked for it hears so often that its call goes on. */
@@ -130,11 +124,7 @@ export class GateCalls {
     return 'reply' in made ? made : await this.#outcome(caller, made, exchange, until);
   }
 
-  /**
-   * Makes a call, or finds the one that an equal call has made, and does not wait for it.
-   * @returns what its client is told, if it will not be made
-   * @throws CountersignError as `call`
-   */
+  /** Makes a call, or finds the one that an equal call has made, without waiting. @throws CountersignError as `call` */
   async make(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Made | Told> {
     const { tickets } = this.#parts;
     const called: Called = { server: offer.server, tool: offer.definition.name, arguments: args };
@@ -149,17 +139,13 @@ export class GateCalls {
     return this.#told(begun.refused);
   }
 
-  /**
-   * Tells what became of the call that has this reference.
-   * @param called the call that came with the reference, which must be the same
-   */
+  /** @param called the call that came with the reference, which must be the same */
   async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
     const until = this.#until();
     const found = await this.findMatching(caller, reference, called);
     return 'reply' in found ? found : await this.#outcome(caller, found, exchange, until);
   }
 
-  /** Finds the call that has this reference, and compares it with the one that came with the reference. */
   async findMatching(caller: Caller, reference: string, called: Called | undefined): Promise<Found | Told> {
     const found = await this.find(caller, reference);
     if (found === undefined) {
@@ -245,7 +231,6 @@ export class GateCalls {
     }
   }
 
-  /** Starts the call if it is not started yet. */
   async #begun(caller: Caller, starting: StartedAs, ticket: Ticket | undefined): Promise<Begun> {
     const { runId, ticketId } = starting;
     const isOnReturn = this.#dispatch === 'on-return';
@@ -288,22 +273,12 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    const pending: Pending = await this.#soon(outcomes.pendingOf(runId), { reference: runId, status: 'running' });
+    const late = pause(MOST_LOOKING_MS, { reference: runId, status: 'running' } as const, { ref: false });
+    const pending: Pending = await Promise.race([outcomes.pendingOf(runId), late]);
     // A call that may be repeated has no ticket before its client is told to come back, or people are asked about it.
     const isFound = pending.status === 'waiting' || !exchange.hasLeft();
     if (ticket === undefined && isFound) await tickets.take(ticketId, runId);
     return { ...this.#told(pendingReply(pending)), goesOn: { made, pending } };
-  }
-
-  /** @returns `otherwise` if there is no answer soon */
-  async #soon<T>(asked: Promise<T>, otherwise: T): Promise<T> {
-    const over = new AbortController();
-    const late = pause(MOST_LOOKING_MS, otherwise, { signal: over.signal }).catch(() => otherwise);
-    try {
-      return await Promise.race([asked, late]);
-    } finally {
-      over.abort();
-    }
   }
 
   /** @returns undefined if the call goes on */
@@ -344,7 +319,6 @@ export function idsOf({ asker, client }: Caller): Owner {
   return { tenant: asker.tenant, person: asker.id, client };
 }
 
-/** True if the run was started in the name of the caller's person. */
 function isOf({ asker }: Caller, { initiator, tenant }: Starter): boolean {
   return initiator !== undefined && tenant === asker.tenant && isSamePerson(asker, initiator, asker.id);
 }

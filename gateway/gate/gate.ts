@@ -28,7 +28,6 @@ export interface GateParts {
 }
 
 export interface Gate extends McpParts {
-  /** Waits until each delivery that is under way is told. */
   settled(): Promise<void>;
 }
 
@@ -65,7 +64,6 @@ export function createGate(parts: GateParts): Gate {
   };
 }
 
-/** The gate as a gateway serves it. */
 export interface OpenGate {
   readonly routes: GateRouteParts;
   /** Tells held clients that their calls go on, and waits until answers and deliveries are through, for a short time. */
@@ -81,11 +79,8 @@ export function openGate(gate: Gate, about: Pick<GateRouteParts, 'callers' | 'is
     routes: { ...gate, ...about, stopping: stopping.signal, answering },
     stop: async () => {
       stopping.abort();
-      const over = new AbortController();
-      const late = pause(MOST_STOPPING_MS, undefined, { signal: over.signal }).catch(() => undefined);
       const through = Promise.allSettled(answering).then(async () => await gate.settled());
-      await Promise.race([through, late]);
-      over.abort();
+      await Promise.race([through, pause(MOST_STOPPING_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -37,7 +37,6 @@ export interface McpParts {
   readonly calls: Pick<GateCalls, 'call' | 'make' | 'findMatching' | 'result' | 'find' | 'untilEnded'>;
   readonly tasks: GateTasks;
   readonly version: string;
-  /** Hears of what went wrong on this side. */
   readonly onTrouble: (code: string, message: string) => void;
 }
 
@@ -108,7 +107,6 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
   return server;
 }
 
-/** One request of a client for a call. */
 interface Asking {
   readonly era: Era;
   readonly context: ServerContext;
@@ -153,7 +151,6 @@ async function begunAsTask(
   return legacyBegun(await tasks.begun(made));
 }
 
-/** A call as a client asks for it. */
 interface Asked {
   readonly offer: Offer;
   readonly args: JsonObject;

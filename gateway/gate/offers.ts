@@ -9,7 +9,6 @@
  * 3. An offer is no right: the call is judged when it is made.
  */
 import type { Tool } from '@modelcontextprotocol/server';
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -22,10 +21,9 @@ import { assembleToolset } from '../../domain/run/toolset.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
-import { weightOf } from '../projection/weight.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 
 export interface Offer {
-  /** The name that the client uses. */
   readonly name: string;
   readonly server: string;
   readonly definition: ToolDefinition;
@@ -33,30 +31,18 @@ export interface Offer {
   readonly isTrusted: boolean;
 }
 
-/** Key in `_meta` of a tool. */
 const OUTPUT_META = 'countersign/outputSchema';
 
-/** The part of the catalogs that is read here. */
 export type OfferedCatalogs = Pick<Catalogs, 'connectedIn' | 'definitionsIn' | 'isTrusted'>;
 
 /** The definitions of one catalog may take a tenth of it. */
 const MOST_KEPT_BYTES = 134_217_728;
 
-/** The offers of a catalog in the state that the mark names. */
-interface Kept {
-  readonly mark: string;
-  readonly definitions: readonly ToolDefinition[];
-}
-
 export class Offers {
   readonly #catalogs: OfferedCatalogs;
   readonly #servers: readonly string[] | undefined;
   /** Holds only the newest state of each catalog: every refresh makes another one. */
-  readonly #kept = new LRUCache<string, Kept>({
-    maxSize: MOST_KEPT_BYTES,
-    sizeCalculation: ({ definitions }) => Math.min(weightOf(definitions), MOST_KEPT_BYTES),
-  });
-  readonly #asking = new Map<string, Promise<readonly ToolDefinition[]>>();
+  readonly #definitions = new OneAnswer<readonly ToolDefinition[]>(MOST_KEPT_BYTES, Number.POSITIVE_INFINITY);
 
   /** @param servers that are offered at all; absent: all that stand in catalogs */
   constructor(catalogs: OfferedCatalogs, servers: readonly string[] | undefined) {
@@ -89,34 +75,14 @@ export class Offers {
   }
 
   async #part(snapshot: CatalogSnapshot) {
-    const { server, connection } = snapshot;
-    const definitions = await this.#definitionsOf(snapshot);
+    const { server, connection, mark } = snapshot;
+    const read = async () => await this.#catalogs.definitionsIn(snapshot);
+    const definitions = await this.#definitions.get(catalogId(snapshot), read, { mark });
     const tools = definitions
       .filter(({ name }) => isOffered(snapshot, name) && !isDenied(snapshot, name))
       .map((definition) => ({ definition, hash: '' }));
     const isTrusted = trustsServer(snapshot, this.#catalogs.isTrusted(server));
     return { tools: { server, serverUrl: connection?.url ?? '', tools }, isTrusted };
-  }
-
-  async #definitionsOf(snapshot: CatalogSnapshot): Promise<readonly ToolDefinition[]> {
-    const id = catalogId(snapshot);
-    const { mark } = snapshot;
-    const known = this.#kept.get(id);
-    if (known?.mark === mark) return known.definitions;
-    const key = `${id} ${mark}`;
-    const asking = this.#asking.get(key) ?? this.#read(key, id, snapshot);
-    this.#asking.set(key, asking);
-    return await asking;
-  }
-
-  async #read(key: string, id: string, snapshot: CatalogSnapshot): Promise<readonly ToolDefinition[]> {
-    try {
-      const definitions = await this.#catalogs.definitionsIn(snapshot);
-      this.#kept.set(id, { mark: snapshot.mark, definitions });
-      return definitions;
-    } finally {
-      this.#asking.delete(key);
-    }
   }
 }
 
@@ -129,7 +95,6 @@ function isDenied({ entries }: Pick<CatalogSnapshot, 'entries'>, tool: string): 
   return entries.find(({ name }) => name === tool)?.setting.denied === true;
 }
 
-/** The tool as a client lists it. */
 export function listedTool({ name, server, definition }: Offer): Tool {
   const { title, description, inputSchema, outputSchema, annotations } = definition;
   return {

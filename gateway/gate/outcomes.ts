@@ -97,7 +97,6 @@ export class Outcomes {
     }
   }
 
-  /** Says how far a call is that goes on. */
   async pendingOf(runId: string): Promise<Pending> {
     // The run of a call has this one call, and a call has one open request.
     const [request] = await this.openOf(runId);

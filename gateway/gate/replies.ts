@@ -26,7 +26,6 @@ import { resultOf } from '../../domain/views/model-text.ts';
 export const CALL_META = 'countersign/call';
 /** Key in `_meta` of a call: the reference of an earlier call whose outcome is wanted. */
 export const REFERENCE_META = 'countersign/reference';
-/** Name of the tool that tells what became of a call. */
 export const RESULT_TOOL = 'countersign_result';
 
 /** What people are asked of a call; `again`: whether one that was sent before, or has begun, is sent once more. */
@@ -42,21 +41,16 @@ const WAITS: Readonly<Record<Asked, string>> = {
   authorization: 'This call waits: its server wants another authorization, which a person must give.',
 };
 
-/** A call that has not ended, by the id of its run. */
 export type Pending =
   | { readonly reference: string; readonly status: 'running' }
   | {
       readonly reference: string;
-      /** People are asked. */
       readonly status: 'waiting';
       readonly asked: Asked;
-      /** Page on which people decide, if this gateway has one. */
       readonly page?: string | undefined;
-      /** Until when they may. */
       readonly deadline: string;
     };
 
-/** Time after which a client asks again. */
 const ASK_AGAIN_SECONDS = 60;
 
 export function pendingReply(pending: Pending): CallToolResult {
@@ -66,7 +60,6 @@ export function pendingReply(pending: Pending): CallToolResult {
   return { content: [{ type: 'text', text }], _meta: { [CALL_META]: meta } };
 }
 
-/** Says that a call has no outcome yet, why, and where people decide. */
 export function pendingWords(pending: Pending): string {
   if (pending.status === 'running') return 'This call is under way, and its outcome is not known yet.';
   const { asked, page, deadline } = pending;

@@ -22,12 +22,10 @@ import { notAsWritten } from './replies.ts';
 
 export interface GateRouteParts extends McpParts {
   readonly callers: Callers;
-  /** Issuer of the provider whose tokens are believed. */
   readonly issuer: string | undefined;
   readonly bodyBytes: number;
   /** Aborted when the gateway stops: clients are then told that their calls go on. */
   readonly stopping: AbortSignal;
-  /** Answers that are under way. */
   readonly answering: Set<Promise<unknown>>;
 }
 
@@ -89,7 +87,6 @@ export function registerGate(app: FastifyInstance, parts: GateRouteParts): void 
   if (issuer !== undefined) addMetadata(app, callers, issuer);
 }
 
-/** RFC 9728: where the tokens of the gate come from. */
 function addMetadata(app: FastifyInstance, callers: Callers, issuer: string): void {
   for (const path of [GATE_PATH, `${GATE_PATH}/:server`])
     app.get(

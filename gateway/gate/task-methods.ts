@@ -153,7 +153,6 @@ function serveExtension(server: Server, { caller, tasks, calls, exchangeOf, inWo
   });
 }
 
-/** Answer to a call that goes on, in place of its result. */
 export function extensionBegun(task: TaskView, { _meta: meta }: CallToolResult): CallToolResult {
   return { ...extensionTask(task), resultType: 'task', content: [], _meta: meta };
 }
@@ -175,8 +174,6 @@ function assertDeclared(context: ServerContext): void {
   if (takesTasks(context)) return;
   throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [EXTENSION]: {} } } });
 }
-
-// Words of both.
 
 /** A call that will not be made has no task: its client learns why from an error. */
 export function notBegun({ reply }: Told): ProtocolError {

@@ -13,7 +13,6 @@ import { type Caller, type Exchange, type Found, type GateCalls, idsOf, type Mad
 import type { Outcomes } from './outcomes.ts';
 import { type Pending, pendingWords, statusOf } from './replies.ts';
 
-/** How far a call is. */
 export interface TaskView {
   readonly taskId: string;
   readonly startedAt: Date;
@@ -21,7 +20,6 @@ export interface TaskView {
   /** Time from the start on within which its outcome can be read. */
   readonly keptMs: number;
   readonly askAgainMs: number;
-  /** In words, while it goes on. */
   readonly words: string;
   /** True while it goes on and nobody is asked. */
   readonly isRunning: boolean;
@@ -42,7 +40,6 @@ export interface GateTasksParts {
   readonly calls: Pick<GateCalls, 'find' | 'present'>;
   readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'openOf' | 'isUnsent'>;
   readonly tickets: Pick<Tickets, 'keptMs' | 'runsOf' | 'starterOf' | 'delivering'>;
-  /** Ends the run of a call, in the caller's name. */
   readonly stop: (caller: Caller, runId: string) => Promise<void>;
 }
 
@@ -89,11 +86,7 @@ export class GateTasks {
     return view;
   }
 
-  /**
-   * Lists the tasks of the caller, person and client, newest first.
-   * @param from `next` of the page before
-   * @throws CountersignError `USAGE` if there is no such page
-   */
+  /** Newest first. @param from `next` of the page before. @throws CountersignError `USAGE` if there is no such page */
   async list(caller: Caller, from?: string): Promise<TaskPage> {
     const { calls, tickets } = this.#parts;
     const { runIds, next } = await tickets.runsOf(idsOf(caller), from);
@@ -104,7 +97,6 @@ export class GateTasks {
     return { tasks: (await Promise.all(views)).flat(), ...(next !== undefined && { next }) };
   }
 
-  /** Stops a call that waits for a person. */
   async cancel(caller: Caller, taskId: string, exchange: Exchange): Promise<Cancelled> {
     const { calls, outcomes, stop } = this.#parts;
     const found = await calls.find(caller, taskId);

@@ -37,7 +37,6 @@ const MODULES = [
   records,
 ];
 
-/** Parts of a document that this file reads. */
 interface Document {
   readonly paths?: object;
   readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };

@@ -10,8 +10,7 @@ import { troubleOf } from '../../client/engine/trouble.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts, nodeCodeOf } from '../../contracts/errors.ts';
 import type { ProblemDetails } from '../../contracts/schemas/http-api.ts';
-import { type Problem, problemsOf } from '../../contracts/schemas/parse.ts';
-import type { z } from 'zod';
+import type { Problem } from '../../contracts/schemas/parse.ts';
 
 /** An input that does not fit its schema. */
 export class Misfit extends CountersignError {
@@ -24,11 +23,6 @@ export class Misfit extends CountersignError {
   }
 }
 
-export function misfitOf(error: z.core.$ZodError, input: unknown, where: string): Misfit {
-  return new Misfit(problemsOf(error, input), where);
-}
-
-/** Errors of Fastify itself, by their code. */
 const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
   FST_ERR_MAX_PARAM_LENGTH: () => new Misfit([{ path: '', reason: 'has an id that is too long' }], 'path'),
   FST_ERR_BAD_URL: () => new Misfit([{ path: '', reason: 'is not percent-encoded' }], 'path'),
@@ -43,7 +37,6 @@ export function tooMany(what: string): CountersignError {
   );
 }
 
-/** Gives any error a code of the table. */
 export function codedOf(error: unknown): CountersignError {
   if (error instanceof CountersignError) return error;
   const own = OF_FASTIFY[nodeCodeOf(error) ?? ''];
@@ -57,7 +50,6 @@ export function codedOf(error: unknown): CountersignError {
   return troubleOf(error, '');
 }
 
-/** Words for a fault, of which no reader outside may be told more. */
 const FAULT = 'The server met a fault; its log says more under the request id. Try again later.';
 
 /** Returns the words of an error for readers outside. */

@@ -18,6 +18,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { problemsOf } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -29,11 +30,10 @@ import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/server.ts';
 import { documentOf } from './document.ts';
-import { codedOf, Misfit, misfitOf, problemOf, refuseUnread, tooMany } from './problem.ts';
+import { codedOf, Misfit, problemOf, refuseUnread, tooMany } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** True if the route needs no token. */
     readonly isOpen?: boolean;
     /** True for probes, which nobody may crowd out. */
     readonly isUncounted?: boolean;
@@ -50,12 +50,10 @@ declare module 'fastify' {
   }
 }
 
-/** Notes what the answers leave out. */
 export interface GatewayLog {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
-/** Limits that every HTTP server has. */
 export interface ServerConfig {
   readonly limits: Pick<GatewayConfig['limits'], 'bodyBytes' | 'requestsPerMinute' | 'requestSeconds' | 'connections'>;
   readonly proxies: GatewayConfig['proxies'];
@@ -72,16 +70,13 @@ export interface ServerParts {
   readonly log?: GatewayLog | undefined;
   /** Headers that say how old lists are. */
   readonly staleness?: () => Readonly<Record<string, string>>;
-  /** What is told with every answer in development. */
   readonly warning?: string;
   readonly onAnswer?: ((answered: Answered) => void) | undefined;
 }
 
 export type Server = Awaited<ReturnType<typeof createServer>>;
 
-/** Requests are counted in stretches of this length. */
 const PERIOD_SECONDS = 60;
-/** Browsers remember an answer to a preflight for so long. */
 const PREFLIGHT_SECONDS = 600;
 
 /** Seconds after which to try again, by status, where nothing more exact is known. */
@@ -128,7 +123,9 @@ export async function createServer({
   app.setValidatorCompiler(({ schema, httpPart }) => (input: unknown) => {
     // Sound: every schema of a route is one of zod.
     const read = (schema as unknown as z.ZodType).safeParse(input);
-    return read.success ? { value: read.data } : { error: misfitOf(read.error, input, httpPart ?? 'request') };
+    return read.success
+      ? { value: read.data }
+      : { error: new Misfit(problemsOf(read.error, input), httpPart ?? 'request') };
   });
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
@@ -270,7 +267,6 @@ export function isOwnPage({ headers: { origin, host } }: FastifyRequest, own: st
   return own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own;
 }
 
-/** The person who asks, on a route that is not open. */
 export function askerOf({ asker }: FastifyRequest): Asker {
   if (asker === undefined) throw new CountersignError('INTERNAL', 'A route has no person who asks.');
   return asker;
@@ -315,7 +311,6 @@ export function nameOf(error: unknown): string {
 
 const OWN_ID = /^[A-Za-z0-9._-]{8,64}$/;
 
-/** Takes the id of a caller who follows requests through several services. */
 function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && OWN_ID.test(given) ? given : randomUUID();

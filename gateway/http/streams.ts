@@ -14,9 +14,7 @@ import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { tooMany } from './problem.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** Bytes that may wait for a slow reader. */
 const MOST_WAITING_BYTES = 1_048_576;
-/** Time after which a reader that lost its connection comes back. */
 const RETRY_MS = 2_000;
 
 type Limits = Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>;
@@ -70,7 +68,6 @@ export interface Stream {
 }
 
 export interface Opening {
-  /** Whom the stream counts for. */
   readonly person: string;
   /** Epoch ms. */
   readonly until: number;
@@ -146,7 +143,6 @@ export class Streams {
     return stream;
   }
 
-  /** Ends all streams, so that the process can end. */
   close(): void {
     for (const stream of this.#open) stream.end();
   }

@@ -4,7 +4,6 @@
  */
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 
-/** Path of the gate; that of one server is below it. */
 export const GATE_PATH = '/mcp';
 
 type Stated = Pick<GatewayConfig, 'gate' | 'signIn'>;

@@ -43,10 +43,7 @@ export class People {
   readonly #voice: Voice | undefined;
   readonly #idCase: IdCase | undefined;
 
-  /**
-   * @param voice in trust mode `signed`
-   * @param idCase of the organisation's policy
-   */
+  /** @param voice in trust mode `signed`. @param idCase of the organisation's policy */
   constructor(may: GatewayConfig['may'], voice?: Voice, idCase?: IdCase) {
     this.#may = may;
     this.#voice = voice;

@@ -12,6 +12,7 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';
@@ -23,20 +24,14 @@ export const LOGIN_COOKIE = '__Host-countersign-login';
 const LOGIN_SECONDS = 600;
 const DEVELOPMENT_SECONDS = 43_200;
 const DEADLINE_MS = 10_000;
-/** Metadata of a provider are read anew after this time. */
 const METADATA_MS = 600_000;
+const MOST_METADATA_BYTES = 1_048_576;
 /** Browsers drop a cookie above 4,096 bytes, with its name and attributes (RFC 6265bis §5.6). */
 const MOST_COOKIE_BYTES = 3_800;
 
 /** Use of a sealed text; one use is never taken for another. */
 type Use = 'session' | 'login' | 'development';
 
-interface Metadata {
-  readonly at: number;
-  readonly server: Promise<oauth.AuthorizationServer>;
-}
-
-/** A cookie to set. */
 export interface SetCookie {
   readonly value: string;
   readonly seconds: number;
@@ -46,7 +41,6 @@ interface Login {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** The page to go back to. */
   readonly to: string;
 }
 
@@ -56,10 +50,12 @@ export class Sessions {
   readonly #oidc: OidcConfig | undefined;
   readonly #keys: ProviderKeys | undefined;
   readonly #ask: AskProvider;
-  readonly #sealing: readonly Uint8Array[];
+  /** The first of them seals. */
+  readonly #sealing: readonly [Uint8Array, ...Uint8Array[]];
   /** Seals sessions of the development login; absent where there is none. */
   readonly #development: Uint8Array | undefined;
-  #metadata: Metadata | undefined;
+  /** Read once for all who sign in during some minutes: anybody may begin a sign-in. */
+  readonly #metadata = new OneAnswer<oauth.AuthorizationServer>(MOST_METADATA_BYTES, METADATA_MS);
   /** The way in which the provider knows this gateway, where it is not the first. */
   #method: string | undefined;
 
@@ -74,8 +70,8 @@ export class Sessions {
     this.#people = people;
     this.#keys = keys;
     this.#ask = ask;
-    const stated = (config?.keys ?? []).map(({ key }) => Buffer.from(key, 'base64'));
-    this.#sealing = stated.length > 0 ? stated : [randomBytes(32)];
+    const [first = randomBytes(32), ...others] = (config?.keys ?? []).map(({ key }) => Buffer.from(key, 'base64'));
+    this.#sealing = [first, ...others];
     this.#development = development === true ? randomBytes(32) : undefined;
   }
 
@@ -120,14 +116,10 @@ export class Sessions {
       nonce: login.nonce,
     };
     for (const [name, value] of Object.entries(asked)) location.searchParams.set(name, value);
-    return { location: location.href, cookie: await this.#sealed({ ...login }, 'login', LOGIN_SECONDS) };
+    return { location: location.href, cookie: await sealed({ ...login }, this.#sealing[0], 'login', LOGIN_SECONDS) };
   }
 
-  /**
-   * Ends a sign-in.
-   * @param query what the provider has sent the browser back with
-   * @throws CountersignError `SIGN_IN_REQUIRED`
-   */
+  /** @param query what the provider has sent the browser back with. @throws CountersignError `SIGN_IN_REQUIRED` */
   async finish(
     query: URLSearchParams,
     loginCookie: string,
@@ -149,7 +141,7 @@ export class Sessions {
       // The claims must name somebody now, not at the next request.
       const usable = this.#people.personOf({ id, groups, tenant, exp: payload.exp });
       const session = { id, groups: usable.groups, tenant };
-      return { to, cookie: await this.#sealed(session, 'session', config.hours * 3_600) };
+      return { to, cookie: await sealed(session, this.#sealing[0], 'session', config.hours * 3_600) };
     } catch (error) {
       throw error instanceof CountersignError ? error : unfinished(error);
     }
@@ -192,29 +184,14 @@ export class Sessions {
       [oauth.allowInsecureRequests]: issuer.protocol === 'http:',
       signal: () => AbortSignal.timeout(DEADLINE_MS),
     };
-    const server = await this.#server(issuer, options);
+    const server = await this.#metadata
+      .get(issuer.href, async () => await discovered(issuer, options))
+      .catch((error: unknown) => {
+        throw silent(error);
+      });
     const client: oauth.Client = { client_id: config.clientId };
     const redirect = new URL('/auth/callback', config.publicUrl).href;
     return { config, oidc, keys, server, client, redirect, options };
-  }
-
-  /** Reads the provider's metadata once for all who sign in during some minutes: anybody may begin a sign-in. */
-  async #server(issuer: URL, options: oauth.HttpRequestOptions<'GET'>): Promise<oauth.AuthorizationServer> {
-    let kept = this.#metadata;
-    if (kept === undefined || Date.now() - kept.at >= METADATA_MS) {
-      kept = { at: Date.now(), server: discovered(issuer, options) };
-      this.#metadata = kept;
-    }
-    try {
-      return await kept.server;
-    } catch (cause) {
-      if (this.#metadata === kept) this.#metadata = undefined;
-      throw silent(cause);
-    }
-  }
-
-  async #sealed(claims: Readonly<Record<string, unknown>>, use: Use, seconds: number): Promise<SetCookie> {
-    return await sealed(claims, this.#sealing[0] ?? new Uint8Array(), use, seconds);
   }
 
   async #opened<T>(value: string, use: Use): Promise<T> {
@@ -224,7 +201,6 @@ export class Sessions {
   }
 }
 
-/** A way in which a client shows that it is the client. */
 interface Way {
   readonly method: string;
   readonly auth: oauth.ClientAuth;

@@ -21,30 +21,21 @@ export interface TokenCaller {
   readonly client: string;
 }
 
-export class Tokens {
-  readonly #people: People;
-  readonly #oidc: OidcConfig | undefined;
-  readonly #keys: ProviderKeys | undefined;
-  readonly #development: Development | undefined;
-  readonly #config: Pick<GatewayConfig, 'oidc' | 'development' | 'gate' | 'signIn'>;
+type Config = Pick<GatewayConfig, 'oidc' | 'development' | 'gate' | 'signIn'>;
 
-  constructor(
-    config: Pick<GatewayConfig, 'oidc' | 'development' | 'gate' | 'signIn'>,
-    people: People,
-    ask: AskProvider,
-    now?: () => number,
-  ) {
+export class Tokens {
+  /** The provider's keys; undefined without a provider. */
+  readonly keys: ProviderKeys | undefined;
+  readonly #people: People;
+  readonly #development: Development | undefined;
+  readonly #config: Config;
+
+  constructor(config: Config, people: People, ask: AskProvider, now?: () => number) {
     const { oidc, development } = config;
     this.#config = config;
     this.#people = people;
-    this.#oidc = oidc;
-    this.#keys = oidc && new ProviderKeys(oidc, ask, now);
+    this.keys = oidc && new ProviderKeys(oidc, ask, now);
     this.#development = development && new Development();
-  }
-
-  /** The provider's keys; undefined without a provider. */
-  get keys(): ProviderKeys | undefined {
-    return this.#keys;
   }
 
   get isDevelopment(): boolean {
@@ -54,15 +45,12 @@ export class Tokens {
   /** @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE` */
   async askerOf(authorization: string | undefined): Promise<Asker> {
     const isOther = (audience: string): boolean => isOfGate(this.#config, audience);
-    return (await this.#callerOf(authorization, this.#oidc?.audience ?? '', isOther)).asker;
+    return (await this.#callerOf(authorization, this.#config.oidc?.audience ?? '', isOther)).asker;
   }
 
-  /**
-   * Verifies a token for the gate, and says which client it was issued to.
-   * @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE`
-   */
+  /** For the gate. @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE` */
   async callerOf(authorization: string | undefined, audience: string[]): Promise<TokenCaller> {
-    return await this.#callerOf(authorization, audience, (other) => other === this.#oidc?.audience);
+    return await this.#callerOf(authorization, audience, (other) => other === this.#config.oidc?.audience);
   }
 
   /** @param isOther true for an audience beside which the token counts for nothing here */
@@ -74,15 +62,16 @@ export class Tokens {
     const token = bearerIn(authorization);
     if (this.#development !== undefined && issuerOf(token) === DEVELOPMENT_ISSUER)
       return { asker: this.#people.personOf(await this.#development.claimsOf(token)), client: 'development' };
-    if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this server.');
-    const payload = await this.#keys.verified(token, audience).catch((error: unknown) => {
+    const { oidc } = this.#config;
+    if (oidc === undefined || this.keys === undefined) throw signIn('The token is not one of this server.');
+    const payload = await this.keys.verified(token, audience).catch((error: unknown) => {
       throw error instanceof CountersignError ? error : signIn(refusalOf(error));
     });
     if (payload['cnf'] !== undefined)
       throw signIn('The token is bound to a key, and proofs of keys are not taken here: ask for a bearer token.');
     if ([payload.aud ?? []].flat().some(isOther))
       throw signIn('The token is for the API and for the gate at once, and so counts for neither.');
-    return { asker: this.#people.personOf(claimedIn(payload, this.#oidc)), client: clientIn(payload) };
+    return { asker: this.#people.personOf(claimedIn(payload, oidc)), client: clientIn(payload) };
   }
 
   /** Issues a token of the development login. @throws CountersignError `ROUTE_UNKNOWN` where there is none */
@@ -127,7 +116,6 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-/** Reads the configured claims of a verified token. */
 export function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed {
   return {
     id: claimAt(payload, claims.id),

@@ -29,14 +29,12 @@ import type { Opened } from '../projection/opened.ts';
 import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
-/** Bound of the groups in one message. */
 export const MOST_GROUPS = 100;
 
 export interface AnsweringOptions {
   readonly artifacts?: CountersignOptions['artifacts'] | undefined;
   readonly taskQueue: string;
   readonly client: Client;
-  /** Signs for people in trust mode `signed`. */
   readonly signer?: Signer | undefined;
   /** Hears of each answer; `refusal` is absent if the run took it. */
   readonly onAnswer?: ((kind: unknown, refusal?: ErrorCode) => void) | undefined;
@@ -48,9 +46,7 @@ interface Parts {
   readonly projection: Pick<Projection, 'touch'>;
 }
 
-/** Fields that every answer to a request may have. */
 export type Said = Pick<DecisionBody, 'decisionId' | 'runId' | 'digest'>;
-/** An answer with its ids, its place and its sender. */
 export type Complete<Body> = Body & { decisionId: string; callId: string; runId: string; approver: Approver };
 
 export interface Place {
@@ -122,10 +118,7 @@ export class Answering {
     return await once(runId, async () => await this.#for(asker).call({ runId, call: whole, ...how }));
   }
 
-  /**
-   * Sends an answer to a request.
-   * @param send gets the message with its ids and its sender
-   */
+  /** Sends an answer to a request. @param send gets the message with its ids and its sender */
   async answer<Body extends Said, Ack>(
     asker: Asker,
     place: Place,
@@ -176,10 +169,7 @@ export class Answering {
     return namedIn(this.#parts.opened.knownRules(runId), { id, groups: [...groups] });
   }
 
-  /**
-   * Sends a message to a run as a whole.
-   * @throws CountersignError `ACTION_FORBIDDEN` for people who may only see the run
-   */
+  /** @throws CountersignError `ACTION_FORBIDDEN` for people who may only see the run */
   async tell<Ack>(
     asker: Asker,
     runId: string,
@@ -215,7 +205,6 @@ export class Answering {
   }
 }
 
-/** True if the person may write to a run and stop it. */
 export function mayTell({ initiator }: Pick<Seen, 'initiator'>, asker: Asker): boolean {
   return isSamePerson(asker, initiator, asker.id) || asker.may.has('administer');
 }

@@ -15,13 +15,9 @@ import { keyOf } from '../http/server.ts';
 import type { Waiters } from '../http/streams.ts';
 import type { Asker } from '../identity/person.ts';
 
-/** A call as `policy explain` judges it. */
 export type AskedCase = Omit<PolicyCase, 'name' | 'expect' | 'rules' | 'told' | 'approvers' | 'deadlineSeconds'>;
 
-/**
- * Judges a call as workers do.
- * @throws CountersignError `SPEC_INVALID` for a run's policy that cannot be evaluated
- */
+/** Judges a call as workers do. @throws CountersignError `SPEC_INVALID` for a run's policy that cannot be evaluated */
 export type Explain = (asked: AskedCase) => Promise<Pick<Explained, 'verdict'> & { readonly layers: Layers }>;
 type Layers = readonly {
   readonly layer: Explained['layers'][number]['layer'];

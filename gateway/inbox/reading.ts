@@ -8,6 +8,7 @@
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type {
   RequestPage,
@@ -29,7 +30,7 @@ import { FAILED_IN_LISTS_MS, type Opened } from '../projection/opened.ts';
 import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
 import { rowOf } from '../projection/visibility.ts';
 
-/** Most runs that are asked at a time to fill a page; less than `Opened` asks at once, so that one list leaves room. */
+/** Runs that are asked at a time to fill a page; less than `Opened` asks at once, so that one list leaves room. */
 const BATCH = 8;
 
 export interface Seen {
@@ -92,7 +93,6 @@ export class Reading {
     }
   }
 
-  /** Lists the requests of a run's current turn that the person may see. */
   async requestsOf(runId: string, asker: Asker): Promise<readonly ShownRequest[]> {
     const { run, initiator } = await this.seen(runId, asker);
     const requests = await this.#opened.requests(runId);
@@ -142,19 +142,13 @@ export class Reading {
     const after = cursor === undefined ? undefined : keyIn(cursor, 3);
     const runs = this.#projection.waiting().filter((known) => isAsked(known, query, asker) && reaches(known, after));
     const found: Found[] = [];
-    let countsAreMine = true;
-    for (let from = 0; from < runs.length;) {
+    for (let from = 0; from < runs.length; from += BATCH) {
       // Every request of a later run has at least this deadline.
       const least = deadlineOf(runs[from] as Known);
-      const before = found.filter(({ key: [deadline = ''] }) => deadline < least).length;
-      if (before > most) break;
+      if (found.filter(({ key: [deadline = ''] }) => deadline < least).length > most) break;
       const round = runs.slice(from, from + BATCH);
-      const asked: readonly Known[] = countsAreMine ? firstOf(round, most + 1 - before) : round;
-      from += asked.length;
-      const batch = await Promise.all(asked.map(async (known) => await this.#rowsOf(known, query, asker)));
-      // Visibility counts the requests of everybody. If this person sees fewer, whole rounds are faster.
-      countsAreMine = batch.flat().length >= asked.reduce((sum, { row }) => sum + row.pending, 0);
-      found.push(...batch.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
+      const rows = await Promise.all(round.map(async (known) => await this.#rowsOf(known, query, asker)));
+      found.push(...rows.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
     }
     const sorted = found.toSorted((one, other) => compared(one.key, other.key));
     return { requests: sorted.slice(0, most).map(({ row }) => row), ...asOf, ...nextOf(sorted, most) };
@@ -206,13 +200,6 @@ function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): 
   if (query.server !== undefined && !row.servers.includes(query.server)) return false;
   if (query.deadlineBefore !== undefined && deadlineOf({ row }) >= query.deadlineBefore) return false;
   return query.initiator === undefined || isSamePerson(asker, row.initiator, query.initiator);
-}
-
-/** Returns the fewest runs that have so many open requests between them, by what visibility shows. */
-function firstOf(runs: readonly Known[], wanted: number): readonly Known[] {
-  let pending = 0;
-  const end = runs.findIndex(({ row }) => (pending += row.pending) >= wanted);
-  return end < 0 ? runs : runs.slice(0, end + 1);
 }
 
 /** False if all requests of the run stand before the cursor, as far as its memo says. */
@@ -279,12 +266,8 @@ function nextOf(sorted: readonly { readonly key: readonly string[] }[], most: nu
 }
 
 function keyIn(cursor: string, parts: number): readonly string[] {
-  try {
-    const key = Key.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
-    if (key.length === parts) return key;
-  } catch {
-    // Told below.
-  }
+  const key = Key.safeParse(jsonOf(Buffer.from(cursor, 'base64url').toString()));
+  if (key.success && key.data.length === parts) return key.data;
   throw new Misfit([{ path: 'cursor', reason: 'must be the `next` of an earlier page of this list' }], 'query');
 }
 

@@ -5,7 +5,6 @@
  *    artifact.
  * 2. An artifact is given only by a run whose conversation names it: a hash by itself opens nothing.
  */
-import { LRUCache } from 'lru-cache';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { Countersign } from '../../client/index.ts';
 import { callAnswerIn } from '../../client/run/single-call.ts';
@@ -20,24 +19,17 @@ import type { CallResult, Message } from '../../contracts/schemas/transcript.ts'
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import type { Asker } from '../identity/person.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 import type { Opened } from '../projection/opened.ts';
 import type { Reading } from './reading.ts';
 
-/** Runs whose references are kept. */
-const MOST_RUNS = 500;
-/** Messages that are read at a time. */
+const MOST_KEPT_BYTES = 33_554_432;
 const PAGE = 200;
 /** A run that does not name an artifact is not read again for it so soon. */
 const MISSED_MS = 2_000;
 
-/** The artifacts that a conversation names, as far as it was read. */
-interface Named {
-  readonly refs: Map<string, ArtifactRef>;
-  readonly read: number;
-  /** Temporal run id. */
-  readonly execution: string;
-  readonly at: number;
-}
+/** The artifacts that a conversation names, by their hashes. */
+type Named = Readonly<Record<string, ArtifactRef>>;
 
 export interface Artifact {
   readonly bytes: Uint8Array;
@@ -53,13 +45,11 @@ interface Parts {
 
 export class Records {
   readonly #parts: Parts;
-  readonly #named = new LRUCache<string, Named>({ max: MOST_RUNS });
-  readonly #reading = new Map<string, Promise<Named>>();
-  readonly #now: () => number;
+  readonly #named: OneAnswer<Named>;
 
   constructor(parts: Parts, now: () => number = Date.now) {
     this.#parts = parts;
-    this.#now = now;
+    this.#named = new OneAnswer(MOST_KEPT_BYTES, MISSED_MS, now);
   }
 
   /** @throws CountersignError `RUN_NOT_FOUND` */
@@ -89,10 +79,7 @@ export class Records {
     return { messages: [...shareOf(messages, await this.#callsOf(runId, asker))], ...next };
   }
 
-  /**
-   * Says how the run ended, after waiting so long for it.
-   * @throws CountersignError `ACTION_FORBIDDEN` for people who may see only some requests of the run
-   */
+  /** @throws CountersignError `ACTION_FORBIDDEN` for people who may see only some requests of the run */
   async end(asker: Asker, runId: string, waitSeconds: number): Promise<RunEnd> {
     const { run } = await this.#parts.reading.seen(runId, asker);
     if (!seesRun(run, asker)) {
@@ -117,10 +104,7 @@ export class Records {
     return this.#parts.countersign.run(runId).ledgerLines();
   }
 
-  /**
-   * Reads an artifact that the conversation of the run names.
-   * @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_UNKNOWN`, `ARTIFACT_MISSING`
-   */
+  /** @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_UNKNOWN`, `ARTIFACT_MISSING` */
   async artifact(asker: Asker, runId: string, sha256: string): Promise<Artifact> {
     const { run } = await this.#parts.reading.seen(runId, asker);
     const ref = seesRun(run, asker) ? await this.#refIn(runId, sha256) : undefined;
@@ -135,36 +119,19 @@ export class Records {
   }
 
   async #refIn(runId: string, sha256: string): Promise<ArtifactRef | undefined> {
-    const known = this.#named.get(runId);
-    const found = known?.refs.get(sha256);
-    if (found !== undefined || (known !== undefined && this.#now() - known.at < MISSED_MS)) return found;
-    // All who ask meanwhile share one reading.
-    const under = this.#reading.get(runId);
-    if (under !== undefined) return (await under).refs.get(sha256);
-    const asking = this.#readOn(runId, known).finally(() => this.#reading.delete(runId));
-    this.#reading.set(runId, asking);
-    return (await asking).refs.get(sha256);
+    const freshMs = (named: Named | undefined): number =>
+      named === undefined || Object.hasOwn(named, sha256) ? Number.POSITIVE_INFINITY : MISSED_MS;
+    return (await this.#named.get(runId, async () => await this.#refsOf(runId), { freshMs }))[sha256];
   }
 
-  /**
-   * A conversation only grows while its execution goes on, so what was read of it is not read again. The next execution
-   * may have been reset.
-   */
-  async #readOn(runId: string, known: Named | undefined): Promise<Named> {
-    const { runId: execution } = await this.#parts.opened.state(runId);
-    const before = known?.execution === execution ? known : undefined;
-    const refs = new Map(before?.refs);
+  async #refsOf(runId: string): Promise<Named> {
     const run = this.#parts.countersign.run(runId);
-    let read = before?.read ?? 0;
-    for (;;) {
-      const messages = await run.conversation({ from: read, most: PAGE });
-      for (const ref of messages.flatMap(refsIn)) refs.set(ref.sha256, ref);
-      read += messages.length;
-      if (messages.length < PAGE) break;
+    const refs: Record<string, ArtifactRef> = {};
+    for (let from = 0; ; from += PAGE) {
+      const messages = await run.conversation({ from, most: PAGE });
+      for (const ref of messages.flatMap(refsIn)) refs[ref.sha256] = ref;
+      if (messages.length < PAGE) return refs;
     }
-    const named = { refs, read, execution, at: this.#now() };
-    this.#named.set(runId, named);
-    return named;
   }
 }
 

@@ -27,7 +27,6 @@ const UNSIGNED = Object.keys(ERRORS).filter((code) => /^(?:SIGNATURE_.+|SIGNER_N
 /** From seconds to weeks: people answer so. */
 const DECISION_SECONDS = [10, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
 
-/** Parts of a gateway whose state is read when Prometheus asks. */
 export interface Measured {
   readonly projection: Pick<Projection, 'asOf' | 'size' | 'isCut' | 'stuck'>;
   readonly waiting: Pick<WaitingRequests, 'counted'>;
@@ -75,7 +74,6 @@ export class GatewayMetrics extends HttpMetrics {
     this.#answers.inc({ kind: known, result: refusal ?? 'accepted' });
   }
 
-  /** Counts an answer to a call of an MCP client. */
   answeredCall(status: string): void {
     this.#gateCalls.inc({ status });
   }

@@ -12,7 +12,6 @@ import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 
 const HTTP_SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
 
-/** One HTTP request that has been answered. */
 export interface Answered {
   readonly method: string;
   /** Pattern of the route; undefined if there is none. */
@@ -54,13 +53,11 @@ export class HttpMetrics {
     return this.registry.contentType;
   }
 
-  /** Everything in Prometheus' text format. */
   async text(): Promise<string> {
     return await this.registry.metrics();
   }
 }
 
-/** Limit of a whole request. */
 const REQUEST_MS = 5_000;
 const MOST_CONNECTIONS = 64;
 

@@ -54,7 +54,6 @@ interface Open {
 interface Followed {
   /** By call and subject: a digest is another one when the run continues as new. */
   readonly open: ReadonlyMap<string, Open>;
-  /** Requests that the memo does not list. */
   readonly unlisted: number;
   readonly waitingSince: number;
   /** The first of all, in epoch ms; infinite if visibility has none. */

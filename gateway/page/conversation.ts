@@ -14,7 +14,6 @@ const MOST_SHOWN = 65_536;
 
 type Words = Extract<Message, { readonly text: string }>;
 
-/** What was sent in place of what the model proposed. */
 interface Sent {
   readonly callId: string;
   readonly sentBy: string;
@@ -61,17 +60,10 @@ export function conversationView(messages: readonly Placed[], runId: string): Sh
 
 const CLASSES = { system: 'system', user: 'user', assistant: 'model', tool: 'tools' } as const;
 
+const SPEAKERS = { system: 'Instructions', user: 'Task', assistant: 'Model', tool: 'Tools' } as const;
+
 function speakerOf(message: Message): Shown {
-  switch (message.role) {
-    case 'system':
-      return 'Instructions';
-    case 'user':
-      return message.from === undefined ? 'Task' : foreign(message.from);
-    case 'assistant':
-      return 'Model';
-    case 'tool':
-      return 'Tools';
-  }
+  return message.role === 'user' && message.from !== undefined ? foreign(message.from) : SPEAKERS[message.role];
 }
 
 function partsOf({ at, message }: Placed): readonly PlacedPart[] {
@@ -86,7 +78,6 @@ function partsOf({ at, message }: Placed): readonly PlacedPart[] {
   return parts.map((part, index) => ({ part, place: `${at}/${index}` }));
 }
 
-/** What a page shows of a part: words, arguments or an outcome. */
 function shownOf(part: Part): string | JsonObject {
   // Sound: an outcome comes from JSON.
   if ('outcome' in part) return part.outcome as unknown as JsonObject;
@@ -105,7 +96,6 @@ function foldedPart(part: Part): Html {
   return part.role === 'system' ? fold('Show') : foreignBlock(part.text);
 }
 
-/** A name of ours, with the tool of a call. */
 function nameOf(part: Part): Html {
   if ('outcome' in part)
     return markup`<span class="outcome ${part.outcome.kind}">${part.outcome.kind}</span> ${part.callId}`;
@@ -127,7 +117,6 @@ function wholePart(part: Part): Html {
   return 'outcome' in part ? rawJson(shown) : tree(shown);
 }
 
-/** The page of one part of a conversation; undefined if it is not there. */
 export function partView(messages: readonly Placed[], runId: string, place: string): Html | undefined {
   const found = messages.flatMap((placed) => partsOf(placed)).find((each) => each.place === place);
   if (found === undefined) return undefined;

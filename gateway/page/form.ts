@@ -4,7 +4,7 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
 import { isObject } from './kit/faithful.ts';
-import { writtenJson } from './kit/json.ts';
+import { writtenJson, writtenNumber } from './kit/json.ts';
 import type { Sent } from './kit/port.ts';
 import { fieldPath } from './question.ts';
 
@@ -90,9 +90,6 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
   );
 }
 
-/** As browsers send numbers, and as people write them: `.5` and `007` are no JSON. */
-const NUMBER = /^(?<sign>[-+]?)(?<whole>\d*)\.?(?<part>\d*)(?<power>(?:[eE][-+]?\d+)?)$/;
-
 function fieldValue(
   form: URLSearchParams,
   id: string,
@@ -107,16 +104,7 @@ function fieldValue(
   // Browsers send line breaks of a text as CRLF (WHATWG HTML, "Multipart form data").
   if (field.type === 'text') return text.replaceAll('\r\n', '\n');
   if (field.type !== 'number' && field.type !== 'integer') return text;
-  return numberOf(text, path, field.title ?? name);
-}
-
-function numberOf(text: string, path: string, called: string): number {
-  const { sign = '', whole = '', part = '', power = '' } = NUMBER.exec(text.trim())?.groups ?? {};
-  if (whole === '' && part === '') throw invalid(path, 'must be a number', called);
-  const read = writtenJson(
-    `${sign === '-' ? '-' : ''}${whole.replace(/^0+(?=\d)/, '') || '0'}${part === '' ? '' : `.${part}`}${power}`,
-  );
-  if ('reason' in read) throw invalid(path, read.reason, called);
-  // Sound: the pattern takes nothing but numbers.
-  return read.value as number;
+  const number = writtenNumber(text);
+  if ('reason' in number) throw invalid(path, number.reason, field.title ?? name);
+  return number.value;
 }

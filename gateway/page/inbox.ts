@@ -21,8 +21,8 @@ export function inboxView(inbox: Inbox, viewer: Viewer, everyone: boolean, now: 
         <span class="count">${counted(requests.length + (more ?? 0), moreIsMore)}</span>
       </h1>
       <div class="tabs" role="group" aria-label="Which requests">
-        <a href="/" ${!everyone && markup` aria-current="true"`}>For you <span class="count">${counted(mine, mineIsMore)}</span></a
-        ><a href="/?show=all" ${everyone && markup` aria-current="true"`}>All that you may see</a>
+        <a href="/" ${!everyone && markup` aria-current="true"`}>For you <span class="count">${counted(mine, mineIsMore)}</span></a>
+        <a href="/?show=all" ${everyone && markup` aria-current="true"`}>All that you may see</a>
       </div>
     </div>
     ${requests.length === 0 ? empty(everyone) : list(requests, viewer, now)}
@@ -50,12 +50,10 @@ function list(requests: readonly Listed[], viewer: Viewer, now: number): Html {
   const rows = requests.map((listed) => row(listed, viewer, now));
   return markup`<form method="post" action="/review">
     ${csrf(viewer)}
-    <ul class="requests" aria-label="Open requests">
-      ${rows}
-    </ul>
+    <ul class="requests" aria-label="Open requests">${rows}</ul>
     <div class="together">
-      <button class="button">Review the chosen together</button
-      ><span class="note">Each is shown once more before anything is decided.</span>
+      <button class="button">Review the chosen together</button>
+      <span class="note">Each is shown once more before anything is decided.</span>
     </div>
   </form>`;
 }
@@ -64,15 +62,9 @@ function row({ request, run }: Listed, viewer: Viewer, now: number): Html {
   const { callId, workflowId, server, tool, deadline, openedAt, about, digest } = request;
   const mayApprove = permittedTo(request, viewer, now).has('approve');
   return markup`<li class="row" data-row>
-    <span class="pick"
-      >${mayApprove && markup`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${visible(tool)}, call ${callId} of ${visible(workflowId)}" />`}</span
-    >
-    <a class="row-link" href="${requestPath(request)}"
-      ><span class="tool">${foreign(tool)}</span> <span class="server">on ${foreign(server)}</span></a
-    >
-    <span class="row-arguments"
-      >${marks(request)}${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span
-    >
+    <span class="pick">${mayApprove && markup`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${visible(tool)}, call ${callId} of ${visible(workflowId)}" />`}</span>
+    <a class="row-link" href="${requestPath(request)}"><span class="tool">${foreign(tool)}</span> <span class="server">on ${foreign(server)}</span></a>
+    <span class="row-arguments">${marks(request)}${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span>
     <span class="row-run">${runWords(run)}</span>
     <span class="row-votes">${votes(request)}</span>
     <span class="row-time">${left(deadline, now)}<span class="age">asked ${ago(openedAt, now)}</span></span>
@@ -100,13 +92,10 @@ function summary(request: ApprovalRequest): Shown {
   const all = Object.entries(shownArguments(request));
   const shown = all.slice(0, ROW_ARGUMENTS);
   return [
-    ...shown.map(
-      ([name, value]) =>
-        markup`<span class="pair"
-          ><span class="name">${foreign(short(name))}</span>
-          ${foreign(short(typeof value === 'string' ? value : JSON.stringify(value)))}</span
-        > `,
-    ),
+    ...shown.map(([name, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
+      return markup`<span class="pair"><span class="name">${foreign(short(name))}</span> ${foreign(short(text))}</span> `;
+    }),
     all.length > shown.length && markup`<span class="more">and ${all.length - shown.length} more</span>`,
     all.length === 0 && markup`<span class="more">no arguments</span>`,
   ];

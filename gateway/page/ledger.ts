@@ -61,7 +61,6 @@ function faultsView(faults: readonly LedgerFault[], isHeadOfRun: boolean): Html 
   </ul>`;
 }
 
-/** What this page does not check, by what it could not tell. */
 function beyondView(runId: string): Html {
   return markup`<section class="card" aria-labelledby="beyond">
     <h2 id="beyond">What it does not show</h2>

@@ -13,7 +13,6 @@ import { foreign, foreignBlock } from './kit/faithful.ts';
 import { problemView, type Typed, wrongField } from './kit/layout.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 
-/** The path by which a refusal names a field of a form. */
 export function fieldPath(key: string, name: string): string {
   return `responses.${key}.content.${name}`;
 }
@@ -142,7 +141,6 @@ const TEXTS = {
   'date-time': 'time like 2026-01-31T09:00:00Z',
 } as const;
 
-/** What the schema asks of a value. */
 function asked(field: FormField): string {
   switch (field.type) {
     case 'text':

@@ -8,7 +8,7 @@ import { permittedTo } from '../../domain/request/permitted.ts';
 import { decideView } from './answers.ts';
 import { conversationView } from './conversation.ts';
 import { diff } from './kit/diff.ts';
-import { alsoAsJson, foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import { alsoAsJson, foreign, foreignBlock, foreignList, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { QUESTIONS } from './inbox.ts';
 import { type Answering, facts, requestPath } from './kit/layout.ts';
@@ -51,20 +51,14 @@ export function requestView(page: RequestPage): Html {
             ${diff(edited.proposed, request.arguments, 'All that will be sent stands above; what the model proposed, in the conversation.')}
           </section>`
         }
-        </div>
-<aside class="decide" aria-label="Decide">${decideView(page, permitted)}</aside>
-<div class="what"><section aria-labelledby="why">
-          <h2 id="why">Why a person is asked</h2>
-          ${whyView(request)}
-        </section>
+      </div>
+      <aside class="decide" aria-label="Decide">${decideView(page, permitted)}</aside>
+      <div class="what">
+        <section aria-labelledby="why"><h2 id="why">Why a person is asked</h2> ${whyView(request)}</section>
         ${toolView(request, page.tool)}
-        <section aria-labelledby="known">
-          <h2 id="known">Details</h2>
-          ${detailsView(request, now)}
-        </section>
+        <section aria-labelledby="known"><h2 id="known">Details</h2> ${detailsView(request, now)}</section>
         ${earlierView(read, request)} ${conversationView(read.messages, read.facts.runId)}
       </div>
-      
     </div>`;
 }
 
@@ -80,7 +74,6 @@ export function warningsView({
   ];
 }
 
-/** The page of all arguments as JSON. */
 export function argumentsView(request: ApprovalRequest): Html {
   return markup`<div class="head request-head">
       <p class="crumbs">
@@ -102,7 +95,7 @@ function statusWords({ status, openedAt, deadline, decidedBy, decidedAt }: Appro
 
 function whyView({ rules, explain = [] }: ApprovalRequest): Html {
   return markup`<ul class="plain">
-    ${explain.map(({ rule, text }) => markup`<li>${foreignBlock(text)}<span class="note">rule ${foreign(rule)}</span></li>`)}${explain.length === 0 && markup`<li>Asked by ${rules.map((rule, index) => [index > 0 && ', ', foreign(rule)])}.</li>`}
+    ${explain.map(({ rule, text }) => markup`<li>${foreignBlock(text)}<span class="note">rule ${foreign(rule)}</span></li>`)}${explain.length === 0 && markup`<li>Asked by ${foreignList(rules)}.</li>`}
   </ul>`;
 }
 
@@ -135,7 +128,6 @@ function detailsView(request: ApprovalRequest, now: number): Html {
   ]);
 }
 
-/** Calls of this tool in this run before this one. */
 function earlierView({ ledger }: RunRead, { tool, server, callId }: ApprovalRequest): Shown {
   const same = new Set(
     ledger.flatMap(({ fact }) =>

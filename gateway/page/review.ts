@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { foreign, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, requestPath } from './kit/layout.ts';
+import { csrf, hidden, requestPath } from './kit/layout.ts';
 import type { Listed, Viewer } from './kit/port.ts';
 import { left } from './kit/times.ts';
 import { warningsView } from './request.ts';
@@ -19,6 +19,7 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
   const listed = end < 0 ? chosen : chosen.slice(0, end);
   const later = chosen.length - listed.length;
   const one = listed.length === 1;
+  const all = one ? 'it' : `all ${listed.length}`;
   return markup`<div class="head">
       <p class="crumbs"><a href="/">Inbox</a></p>
       <h1>Review ${listed.length} ${one ? 'request' : 'requests'}</h1>
@@ -31,16 +32,8 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
         ${listed.map(
           ({ request, run }) =>
             markup`<li class="card">
-              <input
-                type="hidden"
-                name="chosen"
-                value="${JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()])}"
-              />
-              <h2>
-                <a href="${requestPath(request)}"
-                  ><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a
-                >
-              </h2>
+              ${hidden('chosen', JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()]))}
+              <h2><a href="${requestPath(request)}"><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a></h2>
               <p class="note">${foreign(run.runId)}, call ${request.callId} · ${left(request.deadline, now)}</p>
               ${warningsView(request)}
               ${request.edited !== undefined && markup`<p class="banner">Changed by ${foreign(request.edited.by)}: the model proposed other arguments.</p>`}
@@ -51,12 +44,9 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
       ${
         listed.length > 0 &&
         markup`<div class="together">
-          <label>Comment or reason <textarea name="words" rows="1" maxlength="4096"></textarea></label
-          ><button class="button approve" name="kind" value="approve" data-key="a">
-            Approve ${one ? 'it' : `all ${listed.length}`}</button
-          ><button class="button reject" name="kind" value="reject">
-            Reject ${one ? 'it' : `all ${listed.length}`}
-          </button>
+          <label>Comment or reason <textarea name="words" rows="1" maxlength="4096"></textarea></label>
+          <button class="button approve" name="kind" value="approve" data-key="a">Approve ${all}</button>
+          <button class="button reject" name="kind" value="reject">Reject ${all}</button>
         </div>`
       }
     </form>`;
@@ -65,7 +55,6 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
 export interface Told {
   readonly runId: string;
   readonly callId: string;
-  /** Why it was refused; absent if it was taken. */
   readonly refused?: string;
   /** Set beside that if it may have been taken all the same. */
   readonly isUncertain?: true;

@@ -7,6 +7,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
 import { keyOf } from '../http/server.ts';
@@ -34,7 +36,6 @@ const POLICY = [
 
 /** Bytes of a form: arguments may have 256 KiB, and percent-encoding makes three of one. */
 const FORM_BYTES = 1_048_576;
-/** Requests that one review holds. */
 const MOST_REVIEWED = 50;
 
 /** One function, because it is the one table of pages. */
@@ -158,7 +159,6 @@ function registerLive(app: FastifyInstance, options: PageOptions): void {
   });
 }
 
-/** Sends the decision of a form on one of the requests that it holds. */
 async function decideOne(
   source: PageSource,
   viewer: Viewer,
@@ -182,18 +182,14 @@ async function decideOne(
 /** A chosen request, by the digest that was shown. What comes last is of the page that shows it once more. */
 type Chosen = readonly [runId: string, callId: string, digest: string, temporalRun: string, decisionId: string];
 
-/**
- * Reads a request that was chosen.
- * @throws CountersignError `DECISION_INVALID`
- */
+const ChosenParts = z.array(z.string()).min(3);
+
+/** @throws CountersignError `DECISION_INVALID` */
 function chosenOf(text: string): Chosen {
-  try {
-    // Sound: what is no list has no iterator, and is told below.
-    const [runId, callId, digest, temporalRun = '', id = ''] = (JSON.parse(text) as readonly unknown[]).map(String);
-    if (runId !== undefined && callId !== undefined && digest !== undefined)
-      return [runId, callId, digest, temporalRun, id];
-  } catch {
-    // Told below.
+  const read = ChosenParts.safeParse(jsonOf(text));
+  if (read.success) {
+    const [runId = '', callId = '', digest = '', temporalRun = '', id = ''] = read.data;
+    return [runId, callId, digest, temporalRun, id];
   }
   const message = 'chosen is no request; load the inbox again. Nothing was sent.';
   throw new CountersignError('DECISION_INVALID', message, { path: 'chosen' });

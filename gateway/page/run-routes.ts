@@ -233,7 +233,6 @@ function editedIn(form: URLSearchParams, found: Opened): Edited {
   throw new CountersignError('ARTIFACT_MISSING', message);
 }
 
-/** The form with one more field in the list whose button was pressed. */
 function withItem(typed: Typed): Typed {
   const key = `${typed['add'] ?? ''}.length`;
   return { ...typed, [key]: String(Number(typed[key] ?? 0) + 1) };

@@ -4,7 +4,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, facts, requestPath } from './kit/layout.ts';
+import { csrf, facts, hidden, requestPath } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
@@ -23,10 +23,9 @@ export function runsView(runs: readonly RunFacts[], now: number): Html {
             ${runs.map(
               ({ runId, initiator, startedAt, status }) =>
                 markup`<li class="row" data-row>
-                  <a class="row-link" href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a
-                  ><span class="row-run"
-                    >for ${foreign(initiator)}</span
-                  ><span class="outcome ${status}">${status}</span><span class="row-time">${ago(startedAt, now)}</span>
+                  <a class="row-link" href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a>
+                  <span class="row-run">for ${foreign(initiator)}</span>
+                  <span class="outcome ${status}">${status}</span><span class="row-time">${ago(startedAt, now)}</span>
                 </li>`,
             )}
           </ul>`
@@ -45,8 +44,7 @@ export function runView(
       <p class="crumbs"><a href="/runs">Runs</a></p>
       <h1>${foreign(run.runId)}</h1>
       <p class="state">
-        <span class="outcome ${state.status}">${state.status}</span
-        >${state.because !== undefined && markup` ${foreign(state.because)}`}
+        <span class="outcome ${state.status}">${state.status}</span>${state.because !== undefined && markup` ${foreign(state.because)}`}
       </p>
     </div>
     <div class="columns">
@@ -59,9 +57,8 @@ export function runView(
               ${open.map(
                 (request) =>
                   markup`<li class="row" data-row>
-                    <a class="row-link" href="${requestPath(request)}"
-                      ><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a
-                    ><span class="row-time">${left(request.deadline, now)}</span>
+                    <a class="row-link" href="${requestPath(request)}"><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a>
+                    <span class="row-time">${left(request.deadline, now)}</span>
                   </li>`,
               )}
             </ul>
@@ -101,16 +98,16 @@ export function runView(
           mayTell &&
           markup`<details class="choice">
               <summary>Say something to the agent</summary>
-              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say"><input type="hidden" name="messageId" value="${randomUUID()}">
-                ${csrf(viewer)}<label>Message<textarea name="text" rows="3" required></textarea></label
-                ><button class="button">Send</button>
+              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
+                ${hidden('messageId', randomUUID())}${csrf(viewer)}
+                <label>Message<textarea name="text" rows="3" required></textarea></label><button class="button">Send</button>
               </form>
             </details>
             <details class="choice">
               <summary>Stop the run</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/stop">
-                ${csrf(viewer)}<label>Reason<textarea name="reason" rows="2" required></textarea></label
-                ><button class="button reject">Stop</button>
+                ${csrf(viewer)}
+                <label>Reason<textarea name="reason" rows="2" required></textarea></label><button class="button reject">Stop</button>
               </form>
             </details>`
         }
@@ -168,10 +165,7 @@ function words({ fact }: LedgerEntry, currency: string): Shown {
     case 'turn.proposed':
       return markup`Turn ${fact.turn}:
         ${fact.calls === 0 ? 'an answer' : `${fact.calls} ${fact.calls === 1 ? 'call' : 'calls'}`}
-        <span class="note"
-          >${(fact.usage.inputTokens + fact.usage.outputTokens).toLocaleString('en')}
-          tokens${fact.cost !== undefined && `, ${money(fact.cost, currency)}`}</span
-        >`;
+        <span class="note">${(fact.usage.inputTokens + fact.usage.outputTokens).toLocaleString('en')} tokens${fact.cost !== undefined && `, ${money(fact.cost, currency)}`}</span>`;
     case 'verdict':
       return markup`<strong>${fact.verdict}</strong> ${fact.callId} ${foreign(fact.tool)} by
         ${fact.rules.map((rule) => [foreign(rule), ' '])}`;

@@ -8,16 +8,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { assertOwnPage } from '../http/server.ts';
 import { SESSION_COOKIE } from '../identity/sessions.ts';
-import { clearSession, setSession } from '../routes/sign-in.ts';
+import { clearSession, OwnPath, setSession } from '../routes/sign-in.ts';
 import { foreign } from './kit/faithful.ts';
-import { pageText, signedOutText, trouble } from './kit/layout.ts';
+import { hidden, pageText, signedOutText, trouble } from './kit/layout.ts';
 import { markup } from './kit/markup.ts';
 import type { SignInOptions } from './kit/page.ts';
 
 export function registerSignIn(app: FastifyInstance, options: SignInOptions): void {
   const { sessions, isDevelopment, hasSignIn } = options;
   app.get('/sign-in', async (request: FastifyRequest<{ Querystring: { to?: string } }>, reply) => {
-    const to = pathIn(request.query.to);
+    const to = PathIn.parse(request.query.to);
     if (hasSignIn) return await reply.redirect(`/auth/sign-in?to=${encodeURIComponent(to)}`, 303);
     return signInForm(reply, to, isDevelopment);
   });
@@ -27,7 +27,7 @@ export function registerSignIn(app: FastifyInstance, options: SignInOptions): vo
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     const groups = (form.get('groups') ?? '').split(/[\s,]+/).filter((group) => group !== '');
     const person = { id: form.get('id') ?? '', groups, tenant: form.get('tenant') ?? 'default' };
-    const to = pathIn(form.get('to') ?? undefined);
+    const to = PathIn.parse(form.get('to') ?? undefined);
     const wrong = [person.id, person.tenant, ...groups].find((name) => !Identifier.safeParse(name).success);
     if (wrong !== undefined)
       return signInForm(
@@ -56,11 +56,9 @@ function signInForm(reply: FastifyReply, to: string, isDevelopment: boolean, wro
       'This gateway believes tokens, and has no sign-in for people: state gateway.signIn in its configuration.';
     return reply.code(404).send(pageText({ title: 'Sign in', main: trouble('Nobody can sign in here', words) }));
   }
-  const main = markup`<section class="card sign-in"><h1>Sign in</h1><p class="banner warning">For development: you are who you say you are. This gateway answers on this machine alone.</p>${wrong !== undefined && markup`<p class="banner error" role="alert">${foreign(wrong)}</p>`}<form method="post" action="/sign-in"><input type="hidden" name="to" value="${to}"><label>Your id<input name="id" required autofocus autocomplete="username"></label><label>Groups <span class="note">separated by commas</span><input name="groups"></label><label>Tenant<input name="tenant" value="default" required></label><button class="button approve">Sign in</button></form></section>`;
+  const main = markup`<section class="card sign-in"><h1>Sign in</h1><p class="banner warning">For development: you are who you say you are. This gateway answers on this machine alone.</p>${wrong !== undefined && markup`<p class="banner error" role="alert">${foreign(wrong)}</p>`}<form method="post" action="/sign-in">${hidden('to', to)}<label>Your id<input name="id" required autofocus autocomplete="username"></label><label>Groups <span class="note">separated by commas</span><input name="groups"></label><label>Tenant<input name="tenant" value="default" required></label><button class="button approve">Sign in</button></form></section>`;
   return reply.send(pageText({ title: 'Sign in', main }));
 }
 
 /** A path of this gateway; anything else leads to the inbox. */
-function pathIn(to: string | undefined): string {
-  return to !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(to) ? to : '/';
-}
+const PathIn = OwnPath.catch('/');

@@ -5,19 +5,16 @@
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
-import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { type RunRow, StartRun } from '../../contracts/schemas/http-api.ts';
+import { StartRun } from '../../contracts/schemas/http-api.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { visible } from '../../domain/text/escape.ts';
-import type { CatalogChanges } from '../catalog/changes.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
-import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
+import type { CatalogSource, Inbox, Listed, PageSource, Sent, Viewer } from './kit/port.ts';
 
-/** Requests on one page of the inbox. */
 const MOST_LISTED = 50;
 /** Requests of which the number is told. */
 const MOST_COUNTED = 200;
@@ -44,7 +41,7 @@ export function pageSource(
         // Held already: the list was made of it.
         const request = (await opened.requests(run)).find((each) => each.callId === callId && each.digest === digest);
         const row = projection.run(run)?.row;
-        return request === undefined || row === undefined ? [] : [{ request, run: factsOf(row) }];
+        return request === undefined || row === undefined ? [] : [{ request, run: row }];
       }),
     );
     return { all: found.flat(), total: rows.length, isMore: next !== undefined, asOf };
@@ -87,7 +84,7 @@ export function pageSource(
         ...(isMore ? { moreIsMore: true } : {}),
       };
     },
-    runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs.map(factsOf),
+    runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs,
     run: async (viewer, runId) => {
       const seen = await reading.seen(runId, viewer);
       const { run } = seen;
@@ -97,7 +94,7 @@ export function pageSource(
       ]);
       const seenCalls = new Set(requests.map(({ request }) => request.callId));
       return {
-        facts: factsOf(run),
+        facts: run,
         state,
         requests: requests.map(({ request }) => request),
         ledger,
@@ -146,7 +143,7 @@ function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: 
     read: async (viewer, server) => await catalogs.read(viewer, server),
     tool: async (viewer, server, tool) => await catalogs.tool(viewer, server, tool),
     send: async (viewer, server, sent) => {
-      const { refresh } = await sendTo(catalogChanges, viewer, server, sent);
+      const { refresh } = await catalogChanges.send(viewer, server, sent);
       if (refresh === undefined) return;
       await countersign
         .catalog(server, viewer.tenant)
@@ -160,44 +157,12 @@ function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: 
   };
 }
 
-async function sendTo(changes: CatalogChanges, viewer: Viewer, server: string, sent: CatalogSent): Promise<CatalogAck> {
-  switch (sent.kind) {
-    case 'connect':
-      return await changes.connect(viewer, server, sent.body);
-    case 'disconnect':
-      return await changes.disconnect(viewer, server, sent.body);
-    case 'refresh':
-      return await changes.refresh(viewer, server, sent.body);
-    case 'tools':
-      return await changes.setTools(viewer, server, sent.body);
-    case 'decide':
-      return await changes.decide(viewer, server, sent.changeId, sent.body);
-  }
-}
-
-function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {
-  return { runId, initiator, startedAt, status };
-}
-
-/** Body without its sender and its place, which `Answering` adds. */
 async function send(
   { answering }: RouteParts,
   viewer: Viewer,
-  { runId, update, message }: Sent,
+  { runId, update, message: { callId, ...body } }: Sent,
 ): ReturnType<PageSource['send']> {
-  const { callId, digest, runId: execution, decisionId, ...rest } = message;
-  const text = (value: unknown, path: string): string => {
-    if (typeof value === 'string') return value;
-    throw new CountersignError('DECISION_INVALID', `${path} is missing; load the page again.`, { path });
-  };
-  const body = {
-    ...rest,
-    digest: text(digest, 'digest'),
-    runId: text(execution, 'runId'),
-    decisionId: text(decisionId, 'decisionId'),
-  };
-  const place = { run: runId, callId: text(callId, 'callId') };
-  return await answering.answer(viewer, place, body, async (run, whole) => {
+  return await answering.answer(viewer, { run: runId, callId }, body, async (run, whole) => {
     switch (update) {
       case 'decide':
         return (await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'))).status;

@@ -4,8 +4,8 @@ import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
-import { foreign } from './kit/faithful.ts';
-import { csrf, pageText, trouble, type Typed } from './kit/layout.ts';
+import { foreign, foreignList } from './kit/faithful.ts';
+import { csrf, hidden, pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
 import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
 import type { AgentOffer, Viewer } from './kit/port.ts';
@@ -70,30 +70,20 @@ function startView(agents: readonly AgentOffer[], viewer: Viewer, typed: Typed):
   const chosen = agents.find(({ name }) => name === typed['agent']) ?? (agents.length === 1 ? agents[0] : undefined);
   return markup`<div class="head"><h1>Start a run</h1></div>
     <form method="post" action="/start" class="card narrow">
-      ${csrf(viewer)}<input type="hidden" name="key" value="${typed['key'] ?? randomUUID()}" />
+      ${csrf(viewer)}${hidden('key', typed['key'] ?? randomUUID())}
       <fieldset class="choices">
         <legend>Agent</legend>
         ${agents.map((agent) => agentView(agent, agent === chosen))}
       </fieldset>
-      <label
-        >What it is to do
-        <textarea name="input" rows="8" required maxlength="131072">
-${typed['input'] ?? ''}</textarea
-        >
-      </label>
+      <label>What it is to do <textarea name="input" rows="8" required maxlength="131072">
+${typed['input'] ?? ''}</textarea></label>
       <p class="note">The run is started in your name, ${foreign(viewer.id)}. Its calls are judged by policy, and you see all of it.</p>
       <div class="actions"><button class="button primary">Start</button></div>
     </form>`;
 }
 
 function agentView({ name, title, description, model, servers }: AgentOffer, isChosen: boolean): Html {
-  return markup`<label class="line option"
-    ><input type="radio" name="agent" value="${name}" required ${isChosen && markup` checked`} />
-    <span
-      ><strong>${foreign(title)}</strong>${description !== undefined && markup`<span class="note">${foreign(description)}</span>`}<span
-        class="note"
-        >${foreign(model)}${servers.length > 0 && [' with ', servers.map((server, index) => [index > 0 && ', ', foreign(server)])]}</span
-      ></span
-    ></label
-  >`;
+  const tools = servers.length > 0 && [' with ', foreignList(servers)];
+  return markup`<label class="line option"><input type="radio" name="agent" value="${name}" required ${isChosen && markup` checked`} />
+    <span><strong>${foreign(title)}</strong>${description !== undefined && markup`<span class="note">${foreign(description)}</span>`}<span class="note">${foreign(model)}${tools}</span></span></label>`;
 }

@@ -27,15 +27,11 @@ export class Feeds {
     this.#countersign = countersign;
   }
 
-  /** Number of runs that are watched. */
   get size(): number {
     return this.#feeds.size;
   }
 
-  /**
-   * Tells the entries of a run from number `from` on, until the run or `signal` ends.
-   * @throws CountersignError if the run cannot be read
-   */
+  /** Goes on until the run or `signal` ends. @throws CountersignError if the run cannot be read */
   async follow(runId: string, from: number, signal: AbortSignal, tell: Tell): Promise<void> {
     const start = await this.#startOf(runId, from);
     if (signal.aborted) return;
@@ -69,7 +65,6 @@ class Feed {
   readonly #held: RunEvent[] = [];
   readonly #over = new AbortController();
   readonly #onEnd: () => void;
-  /** Readers that have all there is. */
   readonly #waiting = new Set<() => void>();
   #readers = 0;
   /** Number of the entry that comes next; it never goes back. */

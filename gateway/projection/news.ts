@@ -16,7 +16,7 @@ import { type Decidable, permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Opened } from './opened.ts';
 import { asOfText, type Known, type Projection } from './projection.ts';
-import { weightOf } from './weight.ts';
+import { weightOf } from '../cache/weight.ts';
 
 /** Events that are kept for readers who come back. Most take 5 KB; lists of approvers have any length. */
 const MOST_KEPT = 2_000;
@@ -71,7 +71,6 @@ export class NewsDesk {
     this.#unsubscribe();
   }
 
-  /** The id of the newest event. */
   get newest(): string {
     return this.#idOf(this.#number);
   }
@@ -145,7 +144,6 @@ export class NewsDesk {
     if (!reader.isBusy) this.#tellAll(reader).catch(() => this.#readers.delete(reader));
   }
 
-  /** Tells a reader what it does not have, until it has all. */
   async #tellAll(reader: Reader): Promise<void> {
     reader.isBusy = true;
     try {

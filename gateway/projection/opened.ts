@@ -5,11 +5,11 @@
  *    visibility, so a request that needs several people is read anew after two seconds.
  * 2. What was read, or is being read, before a change or an answer is not told after it.
  * 3. Few runs are asked at once: workers may have to rebuild them. A run that did not answer is left alone for some time.
- * 4. Memory is bounded, for requests by an estimate of their bytes (`weight.ts`), for the rest by number; what was opened
- *    longest ago goes first.
+ * 4. Memory is bounded; what was opened longest ago goes first.
  */
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
+import { Lanes } from '../../client/engine/engine.ts';
 import { checkLedger, type LedgerReport } from '../../client/ledger/check.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -20,8 +20,7 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import type { Projection } from './projection.ts';
-import { OneAnswer } from './one-answer.ts';
-import { weightOf } from './weight.ts';
+import { OneAnswer } from '../cache/one-answer.ts';
 
 const MOST_AT_ONCE = 16;
 const MOST_KEPT_BYTES = 134_217_728;
@@ -34,23 +33,10 @@ export const FAILED_IN_LISTS_MS = 20_000;
 /** A run that nobody reads any more may have gone on. */
 const STUCK_MS = 600_000;
 const MOST_RULES_KEPT = 50;
-/** Stories have up to megabytes, and are kept for those who look at one run together. */
-const MOST_STORIES = 50;
+/** For all but requests. */
+const MOST_OTHER_BYTES = 33_554_432;
 const MOST_ENTRIES = 300;
 const MOST_MESSAGES = 40;
-
-interface Opening {
-  /** Version of the row when the run was asked. */
-  readonly version: number | undefined;
-  readonly at: number;
-  readonly requests: readonly ApprovalRequest[];
-}
-
-/** A question under way. */
-interface Asking {
-  readonly version: number | undefined;
-  readonly answer: Promise<readonly ApprovalRequest[]>;
-}
 
 /** The newest entries of a run's ledger and messages of its conversation, oldest first. */
 export interface Story {
@@ -67,30 +53,18 @@ export interface CheckedLedger {
   readonly isHeadOfRun: boolean;
 }
 
-interface Failure {
-  readonly version: number | undefined;
-  readonly at: number;
-  readonly error: CountersignError;
-}
-
 export class Opened {
   readonly #projection: Pick<Projection, 'run'>;
   readonly #countersign: Countersign;
-  readonly #kept = new LRUCache<string, Opening>({
-    maxSize: MOST_KEPT_BYTES,
-    sizeCalculation: weightOf,
-  });
-  readonly #states = new OneAnswer<RunState>(1_000, FRESH_MS);
-  readonly #checks = new OneAnswer<CheckedLedger>(1_000, FRESH_MS);
-  readonly #stories = new OneAnswer<Story>(MOST_STORIES, FRESH_MS);
+  readonly #requests = new OneAnswer<readonly ApprovalRequest[]>(MOST_KEPT_BYTES, FRESH_MS);
+  readonly #states = new OneAnswer<RunState>(MOST_OTHER_BYTES, FRESH_MS);
+  readonly #checks = new OneAnswer<CheckedLedger>(MOST_OTHER_BYTES, FRESH_MS);
+  readonly #stories = new OneAnswer<Story>(MOST_OTHER_BYTES, FRESH_MS);
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
-  readonly #asking = new Map<string, Asking>();
-  readonly #failed = new LRUCache<string, Failure>({ max: 10_000 });
   readonly #stuck = new LRUCache<string, true>({ max: 10_000, ttl: STUCK_MS });
   readonly #onFailure: (code: ErrorCode) => void;
-  readonly #queue: (() => void)[] = [];
-  #underWay = 0;
+  readonly #lanes = new Lanes(MOST_AT_ONCE);
   #asked = 0;
 
   /** @param onFailure hears of each read that failed */
@@ -104,7 +78,6 @@ export class Opened {
     this.#onFailure = onFailure;
   }
 
-  /** Number of queries so far. */
   get asked(): number {
     return this.#asked;
   }
@@ -121,29 +94,12 @@ export class Opened {
    * @throws CountersignError as `RunHandle.requests`
    */
   async requests(runId: string, failedMs = FAILED_MS): Promise<readonly ApprovalRequest[]> {
-    const kept = this.#kept.get(runId);
-    if (kept !== undefined && this.#isFresh(runId, kept)) return kept.requests;
-    const version = this.#versionOf(runId);
-    const failed = this.#failed.get(runId);
-    if (failed !== undefined && failed.version === version && Date.now() - failed.at < failedMs) throw failed.error;
-    const under = this.#asking.get(runId);
-    if (under !== undefined && under.version === version) return await under.answer;
-    // Taken before the question: a change during the answer counts as not seen.
-    const asking: Asking = { version, answer: this.#ask(runId) };
-    this.#asking.set(runId, asking);
-    // An answer that was asked for anew, or forgotten meanwhile, is not kept.
-    const isLast = (): boolean => this.#asking.get(runId) === asking;
-    try {
-      const requests = await asking.answer;
-      this.#failed.delete(runId);
-      if (isLast()) this.#kept.set(runId, { version, at: Date.now(), requests });
-      return requests;
-    } catch (error) {
-      if (isLast() && error instanceof CountersignError) this.#failed.set(runId, { version, at: Date.now(), error });
-      throw error;
-    } finally {
-      if (isLast()) this.#asking.delete(runId);
-    }
+    const mark = this.#versionOf(runId);
+    const freshMs = (requests: readonly ApprovalRequest[] | undefined): number =>
+      requests !== undefined && (mark === undefined || requests.some(asksSeveral))
+        ? FRESH_MS
+        : Number.POSITIVE_INFINITY;
+    return await this.#requests.get(runId, async () => await this.#ask(runId), { mark, freshMs, failedMs });
   }
 
   #versionOf(runId: string): number | undefined {
@@ -152,12 +108,7 @@ export class Opened {
 
   /** Forgets what was read, since an answer has been sent. */
   forget(runId: string): void {
-    this.#kept.delete(runId);
-    this.#states.forget(runId);
-    this.#stories.forget(runId);
-    this.#checks.forget(runId);
-    this.#asking.delete(runId);
-    this.#failed.delete(runId);
+    for (const kept of [this.#requests, this.#states, this.#stories, this.#checks]) kept.forget(runId);
   }
 
   async state(runId: string): Promise<RunState> {
@@ -179,7 +130,6 @@ export class Opened {
     });
   }
 
-  /** Reads the whole ledger of a run and checks its chain. */
   async check(runId: string): Promise<CheckedLedger> {
     return await this.#shared(this.#checks, runId, async () => {
       const run = this.#countersign.run(runId);
@@ -194,7 +144,8 @@ export class Opened {
   /** Reads once for all who ask within a moment, and anew after each change. */
   async #shared<T>(kept: OneAnswer<T>, runId: string, read: () => Promise<T>): Promise<T> {
     // An answer from before a change would be the last word of a page that heard of the change.
-    return await kept.get(runId, async () => await this.#inTurn(runId, read), this.#versionOf(runId));
+    const mark = this.#versionOf(runId);
+    return await kept.get(runId, async () => await this.#inTurn(runId, read), { mark });
   }
 
   /**
@@ -217,15 +168,6 @@ export class Opened {
     if (all.size > 0) this.#rules.set(runId, [...all.values()].slice(-MOST_RULES_KEPT));
   }
 
-  #isFresh(runId: string, { version, at, requests }: Opening): boolean {
-    if (this.#versionOf(runId) !== version) return false;
-    if (version === undefined) return Date.now() - at < FRESH_MS;
-    const asksSeveral = requests.some(
-      ({ status, approvers }) => status === 'open' && (stillNeeded(approvers, []) > 1 || approvers.allOf.length > 1),
-    );
-    return !asksSeveral || Date.now() - at < FRESH_MS;
-  }
-
   async #ask(runId: string): Promise<readonly ApprovalRequest[]> {
     const requests = await this.#inTurn(runId, async () => await this.#countersign.run(runId).requests());
     this.#keepRules(
@@ -236,14 +178,11 @@ export class Opened {
   }
 
   async #inTurn<T>(runId: string, act: () => Promise<T>): Promise<T> {
-    if (this.#underWay >= MOST_AT_ONCE) {
-      if (this.#queue.length >= 10_000)
-        throw new CountersignError('ENGINE_UNAVAILABLE', 'Too many runs are being read; try again later.');
-      await new Promise<void>((resolve) => void this.#queue.push(resolve));
-    } else this.#underWay += 1;
-    this.#asked += 1;
     try {
-      const answer = await act();
+      const answer = await this.#lanes.run('all', async () => {
+        this.#asked += 1;
+        return await act();
+      });
       this.#stuck.delete(runId);
       return answer;
     } catch (error) {
@@ -251,10 +190,10 @@ export class Opened {
       if (code === 'RUN_STUCK') this.#stuck.set(runId, true);
       this.#onFailure(code);
       throw error;
-    } finally {
-      const next = this.#queue.shift();
-      if (next === undefined) this.#underWay -= 1;
-      else next();
     }
   }
+}
+
+function asksSeveral({ status, approvers }: ApprovalRequest): boolean {
+  return status === 'open' && (stillNeeded(approvers, []) > 1 || approvers.allOf.length > 1);
 }

@@ -34,7 +34,6 @@ export interface Known extends ReadRow {
 
 export interface ProjectionOptions {
   readonly client: Client;
-  /** Most runs that are held. */
   readonly most: number;
   readonly everyMs?: number;
   /** Time between two counts of runs that do not go on; absent: they are not counted. */
@@ -81,7 +80,6 @@ export class Projection {
     return this.#asOf;
   }
 
-  /** True if there are more runs than are held. */
   get isCut(): boolean {
     return this.#isCut;
   }
@@ -103,7 +101,6 @@ export class Projection {
     return this.#runs.values();
   }
 
-  /** Lists runs with open requests, by their first deadline. */
   waiting(): readonly Known[] {
     if (this.#waiting?.version !== this.#version) {
       const runs = [...this.#runs.values()].filter(({ row }) => row.pending > 0);
@@ -243,11 +240,6 @@ export function compared(one: readonly string[], other: readonly string[]): numb
     if (left !== right) return left < right ? -1 : 1;
   }
   return 0;
-}
-
-/** Returns the whole seconds since this time. */
-export function secondsSince(asOf: number, now: number): number {
-  return Math.max(0, Math.floor((now - asOf) / 1_000));
 }
 
 export function asOfText(projection: Pick<Projection, 'asOf'>): { readonly asOf?: string } {

@@ -20,20 +20,17 @@ const DEADLINE_MS = 10_000;
 
 const OF_RUNS = `WorkflowType = '${RUN_WORKFLOW}'`;
 
-/** The open executions of all runs. */
 export const RUNNING = `${OF_RUNS} AND ExecutionStatus = 'Running'`;
 
 /** Open runs whose workflow tasks fail again and again, as newer servers mark them (docs/adr/0083). */
 const STUCK = `${RUNNING} AND TemporalReportedProblems IN ('category=WorkflowTaskFailed', 'category=WorkflowTaskTimedOut')`;
 
-/** Runs that ended at this time or later. */
 export function endedSince(since: Date): string {
   return `${OF_RUNS} AND CloseTime >= '${since.toISOString()}' AND ExecutionStatus != 'ContinuedAsNew'`;
 }
 
 type Execution = Awaited<ReturnType<Client['workflowService']['listWorkflowExecutions']>>['executions'][number];
 
-/** A row of visibility. */
 export interface SeenRow {
   readonly runId: string;
   /** Two rows with equal marks show the same. */
@@ -49,7 +46,6 @@ export interface ReadRow {
   readonly approvers: readonly string[] | undefined;
 }
 
-/** Lists the rows of a query until `signal`; a page is asked for when the one before it is used up. */
 export async function* rowsOf(client: Client, query: string, signal: AbortSignal): AsyncGenerator<SeenRow> {
   let nextPageToken: Uint8Array | undefined;
   do {

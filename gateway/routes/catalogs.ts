@@ -103,7 +103,7 @@ function addChanges(app: Server, changes: RouteParts['catalogChanges']): void {
       params: CatalogPath,
       body: DisconnectBody,
     },
-    async (asker, { params, body, key }) => await changes.disconnect(asker, params.server, body, key),
+    async (asker, { params, body, key }) => await changes.send(asker, params.server, { kind: 'disconnect', body }, key),
   );
   routes.post(
     '/v1/catalogs/:server/refresh',
@@ -114,7 +114,7 @@ function addChanges(app: Server, changes: RouteParts['catalogChanges']): void {
       params: CatalogPath,
       body: RefreshBody,
     },
-    async (asker, { params, body, key }) => await changes.refresh(asker, params.server, body, key),
+    async (asker, { params, body, key }) => await changes.send(asker, params.server, { kind: 'refresh', body }, key),
   );
   routes.post(
     '/v1/catalogs/:server/tools',
@@ -126,7 +126,7 @@ function addChanges(app: Server, changes: RouteParts['catalogChanges']): void {
       params: CatalogPath,
       body: SetToolsBody,
     },
-    async (asker, { params, body, key }) => await changes.setTools(asker, params.server, body, key),
+    async (asker, { params, body, key }) => await changes.send(asker, params.server, { kind: 'tools', body }, key),
   );
   routes.post(
     '/v1/catalogs/:server/changes/:changeId/decisions',
@@ -139,7 +139,7 @@ function addChanges(app: Server, changes: RouteParts['catalogChanges']): void {
       body: ChangeDecisionBody,
     },
     async (asker, { params: { server, changeId }, body, key }) =>
-      await changes.decide(asker, server, changeId, body, key),
+      await changes.send(asker, server, { kind: 'decide', changeId, body }, key),
   );
   routes.post(
     '/v1/catalogs/:server/import',

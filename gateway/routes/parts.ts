@@ -48,7 +48,6 @@ const KEY = z.string().min(1).max(200).optional().describe('Makes a message sent
 export const Keyed = z.looseObject({ 'idempotency-key': KEY });
 export const Resumed = z.looseObject({ 'last-event-id': z.string().max(200).optional() });
 
-/** Every route may answer so. */
 export const PROBLEM = {
   description: 'Problem details',
   content: { 'application/problem+json': { schema: ProblemDetails } },
@@ -111,7 +110,6 @@ export function routesOf(app: Server, tag: string) {
   return { get: add('GET'), post: add('POST') };
 }
 
-/** Returns where the next page of a ledger begins; nothing at its end. */
 export function nextOf(
   entries: readonly object[],
   { from, most }: { readonly from: number; readonly most: number },

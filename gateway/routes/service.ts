@@ -9,7 +9,6 @@ import { answering, type RouteParts, routesOf } from './parts.ts';
 import { setSession } from './sign-in.ts';
 
 const tags = ['service'];
-/** Lists older than this are said to be stale. */
 const STALE_MS = 10_000;
 
 /** One function, because it is one table of routes. */

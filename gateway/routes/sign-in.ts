@@ -7,7 +7,7 @@ import { assertOwnPage, type Server } from '../http/server.ts';
 import type { RouteParts } from './parts.ts';
 
 /** A page of this gateway: a browser would take two slashes for another host. */
-const Page = z
+export const OwnPath = z
   .string()
   .max(2_000)
   .regex(/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/, 'must be a path')
@@ -17,7 +17,7 @@ export function addSignInRoutes(app: Server, { sessions }: RouteParts): void {
   const config = { isOpen: true };
   app.get(
     '/auth/sign-in',
-    { config, schema: { hide: true, querystring: z.strictObject({ to: Page }) } },
+    { config, schema: { hide: true, querystring: z.strictObject({ to: OwnPath }) } },
     async (request, reply) => {
       const { location, cookie } = await sessions.begin(request.query.to);
       setSession(reply, LOGIN_COOKIE, cookie);

@@ -6,13 +6,11 @@
  * 2. A press counts once, however often it comes: its id is made of what Slack signed.
  * 3. What a press came to is told to the one person alone. What was decided, and by whom, is told to all who see the
  *    message: it takes the place of the buttons. Both go to addresses of Slack alone.
- * 4. Buttons are taken away for people's sake: one that stays is as good as none. So what has been decided is known to
- *    one gateway, for its last thousand requests, and is lost with it.
+ * 4. Buttons are taken away for people's sake: one that stays, or comes back with another press, is as good as none.
  * 5. Slack hears that a press has come before the run does. If the gateway dies between the two, the press is lost, and
  *    nobody gets words: only the words say that an answer counts.
  */
 import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -39,7 +37,6 @@ const SlackPress = z.looseObject({
   user: z.looseObject({ id: SlackMember, team_id: z.string().max(40).optional() }),
   team: z.looseObject({ id: z.string().max(40) }).nullish(),
   channel: z.looseObject({ id: z.string().max(40) }).nullish(),
-  /** The message with the button, as Slack had it when it was pressed. */
   message: z
     .looseObject({
       ts: z.string().max(40).optional(),
@@ -68,7 +65,6 @@ export interface PressParts {
   readonly people: Pick<People, 'personOf'>;
   readonly reading: Pick<Reading, 'requestsOf'>;
   readonly answering: Pick<Answering, 'answer'>;
-  /** Asks Slack, and nobody else. */
   readonly askSlack: AskProvider;
   /** Hears of presses that are refused before the run is asked; `Answering` tells of all others. */
   readonly onRefusal: (kind: Kind, code: ErrorCode) => void;
@@ -84,17 +80,10 @@ const REPLY_MS = 10_000;
 const PRESS_MS = 60_000;
 /** Presses whose answer may be under way at a time. */
 const MOST_UNDER_WAY = 200;
-/** Decided requests that are known for the messages that show them. */
-const MOST_DECIDED = 1_000;
 
 export class Presses {
   readonly #parts: PressParts;
-  /** Presses whose answer is under way. */
   readonly #underWay = new Set<Promise<void>>();
-  /** What stands in the place of buttons, by their value. */
-  readonly #decided = new LRUCache<string, string>({ max: MOST_DECIDED });
-  /** The last change of each message that is being changed. */
-  readonly #changing = new Map<string, Promise<void>>();
 
   constructor(parts: PressParts) {
     this.#parts = parts;
@@ -114,7 +103,6 @@ export class Presses {
     this.#underWay.add(done);
   }
 
-  /** Resolves when all presses that were taken have been answered. */
   async settled(): Promise<void> {
     await Promise.all(this.#underWay);
   }
@@ -133,34 +121,15 @@ export class Presses {
     // While others must agree, they need the buttons.
     if (ack?.status !== 'approved' && ack?.status !== 'rejected') return;
     const decided = ack.status === 'approved' ? 'Approved' : 'Rejected';
-    this.#decided.set(action.value ?? '', `${decided} by <@${press.user.id}>.`);
-    await this.#change(press);
+    await this.#change(press, action, `${decided} by <@${press.user.id}>.`);
   }
 
-  /**
-   * Takes the buttons of all decided requests out of the message, one change after the other: each press has the message
-   * as it was then, perhaps with buttons that another has taken away since.
-   */
-  async #change({ message, channel, response_url: url }: SlackPress): Promise<void> {
+  /** Puts words in the place of the buttons of a request, in the message as it was when one of them was pressed. */
+  async #change({ message, response_url: url }: SlackPress, { value }: Action, words: string): Promise<void> {
     if (message === undefined) return;
-    const key = `${channel?.id} ${message.ts}`;
-    const before = this.#changing.get(key);
-    const change = async (): Promise<void> => {
-      await before;
-      const blocks = message.blocks.map((block) => this.#decidedOr(block));
-      await this.#reply(url, { replace_original: true, ...defined({ text: message.text }), blocks });
-    };
-    const done = change();
-    this.#changing.set(key, done);
-    await done;
-    if (this.#changing.get(key) === done) this.#changing.delete(key);
-  }
-
-  #decidedOr(block: Fields): Fields {
-    const text = buttonsOf(block)
-      .map((value) => this.#decided.get(value))
-      .find((found) => found !== undefined);
-    return text === undefined ? block : { type: 'context', elements: [{ type: 'mrkdwn', text }] };
+    const told = { type: 'context', elements: [{ type: 'mrkdwn', text: words }] };
+    const blocks = message.blocks.map((block) => (valuesOf(block).includes(value) ? told : block));
+    await this.#reply(url, { replace_original: true, ...defined({ text: message.text }), blocks });
   }
 
   #read(payload: string): SlackPress | undefined {
@@ -289,13 +258,9 @@ function refusalWords(error: CountersignError): string {
   return `Nothing was changed (${code}): ${detailOf(error)}`;
 }
 
-/** Values of the buttons of a block. */
-function buttonsOf({ type, elements }: Fields): readonly string[] {
+function valuesOf({ type, elements }: Fields): readonly unknown[] {
   if (type !== 'actions' || !Array.isArray(elements)) return [];
-  const values: readonly unknown[] = elements.map((element: unknown) =>
-    isFields(element) ? element['value'] : undefined,
-  );
-  return values.filter((value) => typeof value === 'string');
+  return elements.map((element: unknown) => isFields(element) && element['value']);
 }
 
 /** Slack's three characters of control: nothing in the words becomes a mention or a link. */

@@ -45,10 +45,7 @@ export interface SlackSigned {
   readonly body: string;
 }
 
-/**
- * @param now epoch ms
- * @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`
- */
+/** @param now epoch ms. @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED` */
 export function assertFromSlack({ timestamp, signature, body }: SlackSigned, secret: string, now: number): void {
   if (typeof timestamp !== 'string' || typeof signature !== 'string')
     throw new CountersignError(

@@ -108,7 +108,7 @@ test('of two approvers the second is told who was faster', async () => {
   await ann.getByRole('button', { name: 'Approve', exact: true }).click();
   await done(ann);
   await ben.context().setOffline(false);
-  await ben.evaluate("document.querySelector('form.main-choice')?.submit()");
+  await ben.evaluate("document.querySelector('form:has(.approve)')?.submit()");
   // As long as the run is at this turn, the request itself is there and says it.
   const told = /ann decided it: approve|approved by ann/;
   await until(async () => told.test(await ben.locator('main').innerText()), { what: 'the page says so' });

@@ -18,7 +18,7 @@ import { IS_COUNTED } from '../../catalog/shown.ts';
 import { detailOf } from '../../http/problem.ts';
 import { type Difference, differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf, facts } from '../kit/layout.ts';
+import { csrf, facts, hidden } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { clock, left } from '../kit/times.ts';
@@ -42,7 +42,6 @@ const RIGHTS = { loosens: 'loosen', tightens: 'tighten' } as const satisfies Rec
 export interface DetailPage {
   readonly detail: CatalogDetail;
   readonly viewer: Viewer;
-  /** Which tools are listed. */
   readonly show: string;
   readonly refused?: RefusedForm | undefined;
   readonly now: number;
@@ -99,16 +98,10 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
 
 const MAY = { connect: 'connect and disconnect', loosen: 'loosen', tighten: 'tighten' } as const;
 
-/**
- * Fields of every form: a form that is sent twice counts once.
- * @param show which tools are listed before and after
- */
+/** Fields of every form: a form that is sent twice counts once. @param show which tools are listed before and after */
 export function bound({ version }: Pick<CatalogDetail, 'version'>, viewer: Viewer, show = ''): Html {
-  return markup`${csrf(viewer)}${show !== '' && markup`<input type="hidden" name="show" value="${show}" />`}<input type="hidden" name="requestId" value="${randomUUID()}" /><input
-      type="hidden"
-      name="version"
-      value="${version}"
-    />`;
+  const own = [hidden('requestId', randomUUID()), hidden('version', version)];
+  return markup`${csrf(viewer)}${show !== '' && hidden('show', show)}${own}`;
 }
 
 function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {
@@ -124,9 +117,8 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   return markup`<details class="choice" ${own !== undefined && markup` open`}>
     <summary>${status === 'connected' ? 'Change the connection' : 'Connect again'}</summary>
     <form method="post" action="${catalogPath(server)}/connect">
-      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}<button class="button">
-        ${status === 'connected' ? 'Change it' : 'Connect'}
-      </button>
+      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}
+      <button class="button">${status === 'connected' ? 'Change it' : 'Connect'}</button>
     </form>
   </details>`;
 }
@@ -180,11 +172,7 @@ function pendingView({ detail, viewer, show, now }: Omit<DetailPage, 'refused'>,
     ${
       offers.length > 0
         ? markup`<form method="post" action="${catalogPath(server)}/changes/${encodeURIComponent(changeId)}">
-            ${bound(detail, viewer, show)}<input
-              type="hidden"
-              name="digest"
-              value="${digest}"
-            />
+            ${bound(detail, viewer, show)}${hidden('digest', digest)}
             <div class="actions">${decide('approve', 'Agree')}${decide('reject', 'Refuse')}</div>
           </form>`
         : markup`<p class="note">Not yours to decide.</p>`
@@ -192,7 +180,6 @@ function pendingView({ detail, viewer, show, now }: Omit<DetailPage, 'refused'>,
   </section>`;
 }
 
-/** All that would change: whoever agrees consents to it. */
 function changeView(
   detail: Pick<CatalogDetail, 'server' | 'tools'>,
   { change, before, after }: ShownPending['changes'][number],
@@ -235,12 +222,7 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused:
   });
   const isChangeable = offers.includes('loosen') || offers.includes('tighten');
   const table = markup`<table class="grid tools">
-    <thead>
-      <tr>
-        <th scope="col">Tool</th>
-        ${FLAGS.map((flag) => markup`<th scope="col" class="flag">${FLAG_NAMES[flag]}</th>`)}
-      </tr>
-    </thead>
+    <thead><tr><th scope="col">Tool</th>${FLAGS.map((flag) => markup`<th scope="col" class="flag">${FLAG_NAMES[flag]}</th>`)}</tr></thead>
     <tbody>
       ${tools.map((tool, index) => toolRow({ detail, tool, index, isChangeable, turned: turned.get(tool.name), problem: tool.name === wrong ? refused?.error : undefined }))}
     </tbody>
@@ -256,8 +238,8 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused:
         ? markup`<form method="post" action="${catalogPath(server)}/tools">
             ${bound(detail, viewer, show)} ${table}
             <div class="actions">
-              <button class="button primary">Save the changes</button
-              ><span class="note">All of them count together, or none.</span>
+              <button class="button primary">Save the changes</button>
+              <span class="note">All of them count together, or none.</span>
             </div>
           </form>`
         : table)
@@ -270,7 +252,6 @@ interface Row {
   readonly tool: CatalogTool;
   readonly index: number;
   readonly isChangeable: boolean;
-  /** Switches that were turned in a form that was refused. */
   readonly turned: ToolChange | undefined;
   readonly problem: CountersignError | undefined;
 }
@@ -280,7 +261,7 @@ function toolRow({ detail, tool, index, isChangeable, turned, problem }: Row): H
   const unsaved = FLAGS.filter((flag) => turned?.[flag] !== undefined && turned[flag] !== setting[flag]);
   return markup`<tr>
     <th scope="row">
-      ${isChangeable && markup`<input type="hidden" name="tool.${index}" value="${name}" />`}
+      ${isChangeable && hidden(`tool.${index}`, name)}
       <a href="${toolPath(detail.server, name)}"><code>${foreign(name)}</code></a>
       ${changed && markup`<span class="mark">definition changed</span>`}
       ${status === 'missing' && markup`<span class="mark">missing</span>`}
@@ -295,7 +276,7 @@ function toolRow({ detail, tool, index, isChangeable, turned, problem }: Row): H
       const isOpen = mayTurn(detail, setting, flag);
       const isChecked = isOpen ? (turned?.[flag] ?? isOn) : isOn;
       return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">
-        ${isOpen && markup`<input type="hidden" name="shown.${flag}.${index}" value="${isOn ? 'on' : 'off'}" />`}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isChecked && markup` checked`} ${!isOpen && markup` disabled`} />
+        ${isOpen && hidden(`shown.${flag}.${index}`, isOn ? 'on' : 'off')}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isChecked && markup` checked`} ${!isOpen && markup` disabled`} />
       </td>`;
     })}
   </tr>`;

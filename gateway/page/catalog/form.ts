@@ -5,7 +5,7 @@
  */
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ToolChange } from '../../../contracts/schemas/catalog.ts';
-import type { CatalogSent } from '../kit/port.ts';
+import type { CatalogSent } from '../../catalog/changes.ts';
 
 export const FLAGS = ['enabled', 'requiresApproval', 'denied'] as const;
 export type Flag = (typeof FLAGS)[number];
@@ -66,7 +66,6 @@ export function invalid(path: string, reason: string): CountersignError {
   return new CountersignError('CATALOG_INVALID', `${path} ${reason}. Nothing was sent.`, { path });
 }
 
-/** The name of the tool that an error of a batch is about. */
 export function toolAt({ to, form, error }: RefusedForm): string | undefined {
   const index = /^changes\[(\d+)\]/.exec(error.facts.path ?? '')?.[1];
   return to === 'tools' && index !== undefined ? changesIn(form)[Number(index)]?.tool : undefined;

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
 import { detailOf } from '../../http/problem.ts';
-import { foreign } from '../kit/faithful.ts';
-import { csrf, problemView, wrongField } from '../kit/layout.ts';
+import { foreign, foreignList } from '../kit/faithful.ts';
+import { csrf, hidden, problemView, wrongField } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { ago } from '../kit/times.ts';
@@ -13,9 +13,7 @@ export interface CatalogsPage {
   readonly page: CatalogPage;
   readonly viewer: Viewer;
   readonly mayConnect: boolean;
-  /** Names of servers in the configuration. */
   readonly servers: readonly string[];
-  /** The form that connects, if it was refused. */
   readonly refused?: RefusedForm | undefined;
   readonly now: number;
 }
@@ -41,7 +39,7 @@ export function catalogsView({ page, viewer, mayConnect, servers, refused, now }
   return markup`<div class="head">
       <h1>Catalogs <span class="count">${catalogs.length}</span></h1>
     </div>
-    ${unread.length > 0 && markup`<p class="banner warning">No answer from the catalogs of ${unread.map((name, index) => [index > 0 && ', ', foreign(name)])}. Load the page again.</p>`}
+    ${unread.length > 0 && markup`<p class="banner warning">No answer from the catalogs of ${foreignList(unread)}. Load the page again.</p>`}
     ${catalogs.length === 0 ? emptyView(mayConnect) : tableView(catalogs, now)}
     ${mayConnect && connectView(viewer, free, refused)}`;
 }
@@ -96,11 +94,9 @@ function connectView(viewer: Viewer, free: readonly string[], refused: RefusedFo
   return markup`<details class="card choice" ${refused !== undefined && markup` open`}>
     <summary>Connect a server</summary>
     <form method="post" action="/catalogs" class="narrow">
-      ${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" />
-      <label
-        >Server <span class="note">(${free.length > 0 ? 'one of the configuration, or another name' : 'a name for it'})</span
-        ><input name="server" list="servers" required maxlength="64" value="${refused?.form.get('server') ?? ''}" autocomplete="off"${wrong('server', refused)}
-      /></label>
+      ${csrf(viewer)}${hidden('requestId', randomUUID())}
+      <label>Server <span class="note">(${free.length > 0 ? 'one of the configuration, or another name' : 'a name for it'})</span>
+        <input name="server" list="servers" required maxlength="64" value="${refused?.form.get('server') ?? ''}" autocomplete="off"${wrong('server', refused)} /></label>
       ${problemOf('server', refused)}
       <datalist id="servers">${free.map((name) => markup`<option value="${name}"></option>`)}</datalist>
       ${connectionFields(() => '', refused)}
@@ -116,19 +112,16 @@ function connectView(viewer: Viewer, free: readonly string[], refused: RefusedFo
  */
 export function connectionFields(now: (name: string) => string, refused: RefusedForm | undefined): Html {
   const value = (name: string): string => (refused === undefined ? now(name) : (refused.form.get(name) ?? ''));
-  const field = (name: string, label: string, note: string, bounds: Html): Html => markup`<label
-      >${label} <span class="note">(${note})</span
-      ><input name="${name}" ${bounds} value="${value(name)}"${wrong(name, refused)}
-    /></label>
+  const field = (name: string, label: string, note: string, bounds: Html): Html => markup`
+    <label>${label} <span class="note">(${note})</span>
+      <input name="${name}" ${bounds} value="${value(name)}"${wrong(name, refused)} /></label>
     ${problemOf(name, refused)}`;
   const short = markup`maxlength="64"`;
   return markup`${field('url', 'URL', 'may stay empty for a server of the configuration', markup`type="url" maxlength="2048"`)}
     ${field('credentials', 'Credentials', "a name in the configuration; empty: the run's own grant, or none", short)}
     ${field('taskQueue', 'Queue', 'of the workers that reach it; empty: that of all others', short)}
-    <label class="line"
-      ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`}${wrong('trusted', refused)} /> Believe its
-      annotations: they may exempt a call from asking</label
-    >${problemOf('trusted', refused)}`;
+    <label class="line"><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`}${wrong('trusted', refused)} />
+      Believe its annotations: they may exempt a call from asking</label>${problemOf('trusted', refused)}`;
 }
 
 function wrong(name: string, refused: RefusedForm | undefined): Shown {

@@ -5,14 +5,15 @@
  * 2. A refused form comes back with what was typed and turned, before the same tools.
  * 3. A page with a refused form does not follow: a change would take away what was typed and turned.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Name } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import { codedOf } from '../../http/problem.ts';
 import { pageText, refusalView } from '../kit/layout.ts';
 import { type Html, markup } from '../kit/markup.ts';
 import { formOf, pagesOf, type PageOptions } from '../kit/page.ts';
-import type { CatalogSent, PageSource, Viewer } from '../kit/port.ts';
+import type { CatalogSent } from '../../catalog/changes.ts';
+import type { PageSource, Viewer } from '../kit/port.ts';
 import { catalogView } from './detail.ts';
 import { changesIn, connectionIn, invalid, type RefusedForm, requestIn, versionIn } from './form.ts';
 import { catalogPath, catalogsView } from './list.ts';
@@ -58,18 +59,24 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
     },
   );
 
-  /** Sends what a form says, and leads back to the catalog. */
   const change = (path: string, sentBy: (form: URLSearchParams) => CatalogSent | undefined): void =>
     pages.post<ServerPath & { changeId: string }>(
       `/catalogs/:server/${path}`,
-      async ({ params, body }, viewer, reply) => {
-        const { server } = params;
+      async ({ params: { server, changeId }, body }, viewer, reply) => {
         const form = formOf(body);
-        if (params.changeId !== undefined) form.set('changeId', params.changeId);
-        return await sent(reply, source, viewer, { server, to: path, form }, async () => {
+        if (changeId !== undefined) form.set('changeId', changeId);
+        const show = form.get('show') ?? '';
+        try {
           const message = sentBy(form);
           if (message !== undefined) await catalogs.send(viewer, server, message);
-        });
+        } catch (error) {
+          const told = codedOf(error);
+          const detail = await catalogs.read(viewer, server).catch(() => undefined);
+          if (detail === undefined) throw told;
+          void reply.code(told.traits.httpStatus);
+          return detailPage(detail, viewer, show, { to: path, form, error: told });
+        }
+        return await reply.redirect(catalogPath(server, show), 303);
       },
     );
 
@@ -97,30 +104,6 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
       verdict: form.get('verdict') === 'approve' ? 'approve' : 'reject',
     },
   }));
-}
-
-interface SentForm extends Omit<RefusedForm, 'error'> {
-  readonly server: string;
-}
-
-async function sent(
-  reply: FastifyReply,
-  { catalogs }: PageSource,
-  viewer: Viewer,
-  { server, to, form }: SentForm,
-  send: () => Promise<void>,
-): Promise<unknown> {
-  const show = form.get('show') ?? '';
-  try {
-    await send();
-  } catch (error) {
-    const told = codedOf(error);
-    const detail = await catalogs.read(viewer, server).catch(() => undefined);
-    if (detail === undefined) throw told;
-    void reply.code(told.traits.httpStatus);
-    return detailPage(detail, viewer, show, { to, form, error: told });
-  }
-  return await reply.redirect(catalogPath(server, show), 303);
 }
 
 function detailPage(detail: CatalogDetail, viewer: Viewer, show = '', refused?: RefusedForm): string {

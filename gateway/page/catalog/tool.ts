@@ -1,8 +1,8 @@
 /** The page of one tool of a catalog: its definition, what changed in it since an operator looked, what is set. */
 import type { CatalogDetail, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
 import { definitionChangesView } from '../kit/diff.ts';
-import { foldedJson, foreign, foreignBlock } from '../kit/faithful.ts';
-import { facts } from '../kit/layout.ts';
+import { foldedJson, foreign, foreignBlock, foreignList } from '../kit/faithful.ts';
+import { facts, hidden } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { clock, span } from '../kit/times.ts';
@@ -38,18 +38,12 @@ function changedView(tool: CatalogToolDetail, offers: CatalogDetail['offers'], v
   if (!isNew && differences.length === 0) return undefined;
   const mayAcknowledge = offers.includes('loosen') && status === 'available' && acknowledged !== definition;
   return markup`<section class="card" aria-labelledby="differs">
-    <h2 id="differs">
-      ${isNew ? 'Nobody has acknowledged it yet' : 'What has changed since it was acknowledged'}
-    </h2>
+    <h2 id="differs">${isNew ? 'Nobody has acknowledged it yet' : 'What has changed since it was acknowledged'}</h2>
     ${!isNew && definitionChangesView(differences)}
     ${
       mayAcknowledge &&
       markup`<form method="post" action="${catalogPath(server)}/acknowledge">
-        ${bound(tool, viewer)}<input type="hidden" name="tool" value="${name}" /><input
-          type="hidden"
-          name="definition"
-          value="${definition}"
-        />
+        ${bound(tool, viewer)}${hidden('tool', name)}${hidden('definition', definition)}
         <p class="note">
           Whoever acknowledges it has read it: calls are then judged by what is set, and no more asked about for the
           change.
@@ -69,7 +63,7 @@ function setView({ setting, firstSeen, lastSeen, definition, acknowledged }: Cat
       ['Enabled', setting.enabled ? 'yes' : 'no: agents do not see it'],
       ['Ask', setting.requiresApproval ? 'each call waits for a person' : 'as policy says'],
       ['Deny', setting.denied ? 'each call is refused' : 'no'],
-      ['Approvers', people?.map((each, index) => [index > 0 && ', ', foreign(each)])],
+      ['Approvers', people && foreignList(people)],
       ['Deadline', deadlineSeconds !== undefined && span(deadlineSeconds * 1_000)],
       ['First seen', clock(firstSeen)],
       ['Last seen', clock(lastSeen)],

@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { own } from '../kit/diff.ts';
 import { asciiJson, foreign, foreignBlock, isObject } from '../kit/faithful.ts';
-import { problemView } from '../kit/layout.ts';
+import { hidden, problemView } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Problem } from './read.ts';
 import { type EditForm, type Field, type Lengths, MOST_ITEMS } from './schema.ts';
@@ -74,7 +74,6 @@ function entriesOf(field: Field, value: JsonValue | undefined): [string, string]
   return [[id, textOf(field, value)]];
 }
 
-/** The text of a value in its field. */
 function textOf({ shape, before }: Field, value: JsonValue | undefined): string {
   if (value === undefined || (value === null && shape.isNullable === true)) return '';
   if (shape.kind === 'choice') {
@@ -122,9 +121,7 @@ class View {
 
   more(): Html {
     return markup`<div class="field">
-      <label for="more"
-        ><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label
-      >
+      <label for="more"><span class="field-name">More arguments</span> <span class="note">JSON object, may stay empty</span></label>
       <textarea id="more" name="more" rows="1"${this.#described('more', false)}>${LINE}${this.#typed?.['more'] ?? ''}</textarea>
       ${problemView('more', this.#problems.get('more')?.reason)}
     </div>`;
@@ -153,10 +150,8 @@ class View {
 
   #omit({ id, isOmissible, name }: Field): Shown {
     if (!isOmissible) return undefined;
-    return markup`<label class="line omit"
-      ><input type="checkbox" name="${id}.omit" aria-label="leave out ${shownName(name)}" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
-      leave out</label
-    >`;
+    return markup`<label class="line omit"><input type="checkbox" name="${id}.omit" aria-label="leave out ${shownName(name)}" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
+      leave out</label>`;
   }
 
   #members({ inner, before, isRequired }: Field, isNeeded: boolean): Html {
@@ -165,13 +160,11 @@ class View {
   }
 
   #items({ id, inner, name }: Field): Html {
-    return markup`<input type="hidden" name="${id}.length" value="${inner.length}" />
+    return markup`${hidden(`${id}.length`, inner.length)}
       <div class="fields">${inner.map((each) => this.field(each, false))}</div>
       ${
         inner.length < MOST_ITEMS &&
-        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${shownName(name)}">
-          Add an item
-        </button>`
+        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${shownName(name)}">Add an item</button>`
       }`;
   }
 
@@ -192,7 +185,7 @@ class View {
             ${['true', 'false'].map((word) => markup`<option${text === word && markup` selected`}>${word}</option>`)}
           </select>`;
         return markup`<span class="line"
-          ><input type="hidden" name="${id}" value="false" /><input ${common} type="checkbox" value="true" ${text === 'true' && markup` checked`} />
+          >${hidden(id, 'false')}<input ${common} type="checkbox" value="true" ${text === 'true' && markup` checked`} />
           yes</span
         >`;
       case 'choice':
@@ -219,7 +212,6 @@ function hasHelp({ description, notes }: Pick<Field['shape'], 'description' | 'n
 
 const NAME_CHARACTERS = 120;
 
-/** A name may be as long as the schema. */
 export function nameText(name: string, most = NAME_CHARACTERS): string {
   return name.length <= most ? name : `${name.slice(0, most)}…`;
 }
@@ -238,7 +230,6 @@ export function rowsOf(text: string): number {
   return Math.min(MOST_ROWS, rows);
 }
 
-/** A bound of a value, as an attribute of its field. */
 export function bound(name: 'min' | 'max' | 'minlength', value: number | undefined): Shown {
   // Sound: the name is one of ours.
   return value !== undefined && markup` ${name}="${value}"`;
@@ -269,7 +260,6 @@ function kindWords(shape: Field['shape']): string {
   }
 }
 
-/** A range in words, after what it is a range of. */
 export function ranged(least: number | undefined, most: number | undefined, unit: string): string {
   if (least !== undefined && most !== undefined) return `, ${least} to ${most}${unit}`;
   if (least !== undefined) return `, at least ${least}${unit}`;

@@ -8,8 +8,7 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import type { EditForm, Field } from './schema.ts';
 import type { Kind } from './shapes.ts';
 import { isObject } from '../kit/faithful.ts';
-import { isKept } from '../../../domain/text/written-json.ts';
-import { writtenJson } from '../kit/json.ts';
+import { writtenJson, writtenNumber } from '../kit/json.ts';
 
 export interface Edited {
   readonly arguments: JsonObject;
@@ -41,7 +40,6 @@ export function readEdited({ fields, isOpen }: EditForm, form: URLSearchParams):
   return { arguments: { ...args, ...more }, problems: reader.problems };
 }
 
-/** Reads arguments that were written as JSON as a whole. */
 export function readWhole(text: string): Edited {
   const reader = new Reader(new URLSearchParams({ whole: text }));
   const value = reader.jsonObject('whole', 'arguments');
@@ -76,7 +74,6 @@ class Reader {
     );
   }
 
-  /** Arguments beyond those with fields. */
   more(taken: ReadonlySet<string>): JsonObject {
     const text = this.#text('more') ?? '';
     const value = text.trim() === '' ? {} : (this.jsonObject('more', 'more') ?? {});
@@ -141,11 +138,9 @@ class Reader {
   #number(field: Field, shape: Extract<Kind, { kind: 'number' }>, text: string): Given {
     const { before } = field;
     if (typeof before === 'number' && text === String(before)) return { kind: 'value', value: before };
-    const number = Number(text);
-    if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text.trim()) || !Number.isFinite(number))
-      return this.#wrong(field, 'must be a number');
-    if (!isKept(text.trim())) return this.#wrong(field, 'has more digits than can be kept exactly');
-    return this.#checked(field, number, numberProblem(shape, number));
+    const read = writtenNumber(text);
+    if ('reason' in read) return this.#wrong(field, read.reason);
+    return this.#checked(field, read.value, numberProblem(shape, read.value));
   }
 
   /** An object that is not there, and may stay out, is there once one of its fields is given. */

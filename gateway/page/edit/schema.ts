@@ -11,7 +11,6 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { isObject, isPlain } from '../kit/faithful.ts';
 import { JSON_SHAPE, listOf, type Member, MOST_FIELDS, MOST_LEVELS, rootShape, SEE, type Shape } from './shapes.ts';
 
-/** Bound of all help in a form. */
 const MOST_HELP_CHARACTERS = 16_000;
 export const MOST_ITEMS = 50;
 
@@ -25,17 +24,14 @@ export interface Field {
   readonly path: string;
   readonly shape: Shape;
   readonly isRequired: boolean;
-  /** True if the form may leave the value out. */
   readonly isOmissible: boolean;
   /** Absent if there is no such argument. */
   readonly before?: JsonValue;
-  /** Members of an object, items of a list. */
   readonly inner: readonly Field[];
 }
 
 export interface EditForm {
   readonly fields: readonly Field[];
-  /** True if arguments without a field are allowed. */
   readonly isOpen: boolean;
 }
 
@@ -128,27 +124,18 @@ function fitting(shape: Shape, before: JsonValue | undefined): Shape {
       : shape;
   // A field would hide some characters, or move them: as JSON, they are escapes.
   if (typeof before === 'string' && !isPlain(before) && shape.kind !== 'choice') return { ...shape, kind: 'json' };
-  return isOfKind(shape, before) ? shape : { ...natural(before), ...wordsOf(shape) };
+  return IS_OF_KIND[shape.kind](before) ? shape : { ...natural(before), ...wordsOf(shape) };
 }
 
-function isOfKind(shape: Shape, value: JsonValue): boolean {
-  switch (shape.kind) {
-    case 'text':
-      return typeof value === 'string';
-    case 'number':
-      return typeof value === 'number';
-    case 'boolean':
-      return typeof value === 'boolean';
-    case 'choice':
-      return true;
-    case 'object':
-      return isObject(value);
-    case 'list':
-      return Array.isArray(value) && value.length <= MOST_ITEMS;
-    case 'json':
-      return false;
-  }
-}
+const IS_OF_KIND: Readonly<Record<Shape['kind'], (value: JsonValue) => boolean>> = {
+  text: (value) => typeof value === 'string',
+  number: (value) => typeof value === 'number',
+  boolean: (value) => typeof value === 'boolean',
+  choice: () => true,
+  object: isObject,
+  list: (value) => Array.isArray(value) && value.length <= MOST_ITEMS,
+  json: () => false,
+};
 
 function natural(value: JsonValue): Shape {
   if (isObject(value)) return { kind: 'object', members: [], isOpen: true, notes: [] };

@@ -15,7 +15,6 @@ const MOST_OPTIONS = 100;
 const MOST_OPTION_CHARACTERS = 4_000;
 const MOST_REFERENCES = 8;
 const MOST_REFERENCE_CHARACTERS = 1_000;
-/** Bound of one text of help. */
 const MOST_TEXT_CHARACTERS = 2_000;
 const MOST_TITLE_CHARACTERS = 200;
 export const MOST_FIELDS = 250;
@@ -66,7 +65,6 @@ export interface Member {
   readonly isRequired: boolean;
 }
 
-/** Any value, as JSON. Where the arguments have one, the field takes its kind (`fitting`). */
 export const JSON_SHAPE: Shape = { kind: 'json', notes: [] };
 
 /** @returns undefined for a schema that is too large to be read */
@@ -153,7 +151,6 @@ class Shapes {
   }
 }
 
-/** Every keyword that is read here. */
 const KEYWORDS = [
   '$ref type const enum anyOf oneOf title description default format pattern minLength maxLength',
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf',

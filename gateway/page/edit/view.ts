@@ -5,7 +5,7 @@ import { permittedTo } from '../../../domain/request/permitted.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import { diff } from '../kit/diff.ts';
 import { alsoAsJson, asciiJson, foreign, foreignBlock, isObject, isPlain, tree } from '../kit/faithful.ts';
-import { type Answering, binding, problemView, requestPath, wrongField } from '../kit/layout.ts';
+import { type Answering, binding, hidden, problemView, requestPath, wrongField } from '../kit/layout.ts';
 import { writtenJson } from '../kit/json.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import { left } from '../kit/times.ts';
@@ -27,10 +27,7 @@ function namedBy({ arguments: args }: ApprovalRequest, schema: string): string {
   return hashOf([schema, args]);
 }
 
-/**
- * Makes the form anew that was sent.
- * @returns undefined if it was made for other arguments, or by a definition that cannot be read now
- */
+/** @returns undefined if the form was made for other arguments, or by a definition that cannot be read now */
 export function sentForm({ request, tool }: Asked, typed: Readonly<Record<string, string>>): EditForm | undefined {
   const lengths = lengthsIn(typed);
   if (typed['by'] === namedBy(request, NO_SCHEMA)) return editForm(undefined, request.arguments, lengths);
@@ -57,7 +54,6 @@ function isShown(fields: readonly Field[], typed: Readonly<Record<string, string
 }
 
 export interface EditPage extends Answering {
-  /** What does not fit, by the names of fields. */
   readonly problems?: ReadonlyMap<string, Problem>;
 }
 
@@ -72,7 +68,7 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
   const sent = typed === undefined || isWhole ? undefined : sentForm({ request, tool }, typed);
   const form = sent ?? editForm(tool.definition?.inputSchema, request.arguments, () => undefined);
   const comment = typed?.['comment'] ?? '';
-  const bound = markup`${binding(request, viewer)}${comment !== '' && markup`<input type="hidden" name="comment" value="${comment}" />`}`;
+  const bound = markup`${binding(request, viewer)}${comment !== '' && hidden('comment', comment)}`;
   const action = `${requestPath(request)}/edit`;
   return markup`${headView(request, now)}
     ${sent === undefined && !isWhole && typed !== undefined && lostView(typed)}
@@ -80,27 +76,23 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
       ${tool.definition === undefined && markup`<p class="note">The tool's definition cannot be read now: the fields follow the proposed values.</p>`}
       <form method="post" action="${action}" data-edit>
         <button class="default-button" tabindex="-1" aria-hidden="true">Compare</button>
-        ${bound}<input type="hidden" name="by" value="${sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? '')}" /><input
-          type="hidden"
-          name="names"
-          value="${JSON.stringify(namesOf(form.fields))}"
-        />
+        ${bound}${hidden('by', sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? ''))}
+        ${hidden('names', JSON.stringify(namesOf(form.fields)))}
         <div class="fields">${editFields(form, sent === undefined ? {} : { typed: typed ?? {}, problems })}</div>
         <div class="actions">
-          <button class="button primary" data-key="a">Compare before approving</button
-          ><a class="button" href="${requestPath(request)}">Leave them as they are</a>
+          <button class="button primary" data-key="a">Compare before approving</button>
+          <a class="button" href="${requestPath(request)}">Leave them as they are</a>
         </div>
       </form>
     </div>
     <details class="card fold edit" ${isWhole && markup` open`}>
       <summary>Write them as JSON</summary>
       <form method="post" action="${action}" data-edit>
-        ${bound}<input type="hidden" name="as" value="json" />
+        ${bound}${hidden('as', 'json')}
         <div class="field">
           <label for="whole">All arguments</label>
           <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${wrongField('whole', problems.has('whole'))}>
-${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea
-          >
+${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea>
           ${problemView('whole', problems.get('whole')?.reason)}
         </div>
         <div class="actions"><button class="button">Compare before approving</button></div>
@@ -134,7 +126,7 @@ function lostView(typed: Readonly<Record<string, string>>): Shown {
     <h2 id="lost">What you had written</h2>
     <p class="note">The arguments changed meanwhile. The form below begins anew with them; choose again what you had chosen from lists.</p>
     <dl class="tree">
-      ${told.map(({ name, text }) => markup`<div class="member"><dt>${foreign(name)}</dt><dd>${foreignBlock(text)}</dd></div>`)}
+      ${told.map(({ name, text }) => markup`<div class="member"><dt>${foreign(name)}</dt> <dd>${foreignBlock(text)}</dd></div>`)}
     </dl>
   </section>`;
 }
@@ -165,19 +157,13 @@ export function comparedView({ request, viewer, now, typed }: Omit<Answering, 't
       ${alsoAsJson(changed, 'To read them as JSON, change them again.')}
     </section>
     <form method="post" action="${requestPath(request)}" class="card">
-      ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input
-        type="hidden"
-        name="arguments"
-        value="${JSON.stringify(changed)}"
-      /><label
+      ${binding(request, viewer)}${hidden('kind', 'approve')}${hidden('arguments', JSON.stringify(changed))}<label
         >Comment <span class="note">(kept in the ledger)</span
         ><textarea name="comment" rows="2" maxlength="4096">${typed?.['comment'] ?? ''}</textarea>
       </label>
       <div class="actions">
-        <button class="button approve" data-key="a">Approve these arguments</button
-        ><button class="button" formaction="${requestPath(request)}/edit" name="as" value="again" formnovalidate>
-          Change them again
-        </button>
+        <button class="button approve" data-key="a">Approve these arguments</button>
+        <button class="button" formaction="${requestPath(request)}/edit" name="as" value="again" formnovalidate>Change them again</button>
       </div>
     </form>`;
 }

@@ -41,7 +41,6 @@ export function diff(before: JsonObject, after: JsonObject, whole: string): Html
     <p class="note">${same === 1 ? '1 other argument is as it was.' : `${same} other arguments are as they were.`}</p>`;
 }
 
-/** Shows how two definitions of a tool differ, as far as people read. */
 export function definitionChangesView(all: readonly Difference[]): Html {
   const more = all.length - MOST_SHOWN;
   return markup`${differencesView(all.slice(0, MOST_SHOWN))}
@@ -58,12 +57,9 @@ export function differencesView(all: readonly (Difference & { readonly large?: n
   return markup`<dl class="diff">
     ${all.map(
       ({ path, before, after, large }) =>
-        markup`<div class="member">
-          <dt>${foreignName(path)}</dt>
-          <dd>
-            ${large !== undefined ? markup`<span class="what">differs, with ${large.toLocaleString('en')} characters before and after</span>` : sidesView(before, after)}
-          </dd>
-        </div>`,
+        markup`<div class="member"><dt>${foreignName(path)}</dt> <dd>
+          ${large !== undefined ? markup`<span class="what">differs, with ${large.toLocaleString('en')} characters before and after</span>` : sidesView(before, after)}
+        </dd></div>`,
     )}
   </dl>`;
 }

@@ -34,7 +34,6 @@ const FEW_MARKS = 5;
 /** JSON with line breaks may be this many times as long as without. */
 const MOST_SPACED = 8;
 
-/** How much a value may take. */
 interface Room {
   /** Values below it; all of them are shown if it is infinite. */
   readonly values: number;
@@ -62,6 +61,10 @@ function isMixed(text: string): boolean {
 /** A text of somebody else inside a line of ours. */
 export function foreign(text: string): Html {
   return markup`<bdi dir="ltr">${letters(text, MOST_MARKS)}</bdi>`;
+}
+
+export function foreignList(names: readonly string[]): Shown {
+  return names.map((name, index) => [index > 0 && ', ', foreign(name)]);
 }
 
 /** A text of somebody else as a block, with its line breaks. */
@@ -122,12 +125,10 @@ function marks(text: string): Shown {
   ];
 }
 
-/** Shows a JSON object as a tree. */
 export function tree(values: JsonObject): Html {
   return members(values, 0, roomFor(values));
 }
 
-/** Shows any JSON value. */
 export function shownValue(value: JsonValue): Html {
   return valueOf(value, 0, roomFor(value));
 }
@@ -173,13 +174,9 @@ export function alsoAsJson(values: JsonObject, otherwise: Shown): Html {
 
 /** @param value comes from JSON */
 export function foldedJson(called: string, value: object): Html {
-  return markup`<details class="fold">
-    <summary>${called}</summary>
-    ${
-      // Sound: what comes from JSON is a value of it.
-      rawJson(value as JsonValue)
-    }
-  </details>`;
+  // Sound: what comes from JSON is a value of it.
+  const json = rawJson(value as JsonValue);
+  return markup`<details class="fold"><summary>${called}</summary>${json}</details>`;
 }
 
 /** A name that may be long, with its beginning and its end. */
@@ -211,13 +208,7 @@ function members(values: JsonObject, level: number, room: Room): Html {
   if (entries.length === 0) return markup`<span class="empty-value">no members</span>`;
   const list = (some: readonly [string, JsonValue][], each: Room): Html =>
     markup`<dl class="tree">
-      ${some.map(
-        ([name, value]) =>
-          markup`<div class="member">
-            <dt>${nameOf(name, each)}</dt>
-            <dd>${valueOf(value, level + 1, each)}</dd>
-          </div>`,
-      )}
+      ${some.map(([name, value]) => markup`<div class="member"> <dt>${nameOf(name, each)}</dt> <dd>${valueOf(value, level + 1, each)}</dd></div>`)}
     </dl>`;
   return cut(entries, shareOf(values, room), list, (rest) => Object.fromEntries(rest));
 }
@@ -248,7 +239,6 @@ function shareOf(value: JsonObject | readonly JsonValue[], { values, marks: most
   return { values: isSmall ? Number.POSITIVE_INFINITY : Math.floor(values / shown), marks: most };
 }
 
-/** Counts the values in a value, as far as `most` and a little beyond. */
 function valuesIn(value: JsonValue, most: number): number {
   if (most === Number.POSITIVE_INFINITY || typeof value !== 'object' || value === null) return 0;
   let found = 0;

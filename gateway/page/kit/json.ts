@@ -23,9 +23,18 @@ export function writtenJson(text: string): WrittenJson {
   return reason === undefined ? { value } : { reason };
 }
 
+/** Reads a number as browsers send it, and as people write it: `.5` and `007` are no JSON. */
+export function writtenNumber(text: string): { readonly value: number } | { readonly reason: string } {
+  const written = text.trim();
+  const value = Number(written);
+  // No digits may be read by two parts of it: that takes time by their square.
+  if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(written) || !Number.isFinite(value))
+    return { reason: 'must be a number' };
+  return isKept(written) ? { value } : { reason: 'has more digits than can be kept exactly' };
+}
+
 /** @param text is JSON */
 function lossIn(text: string): string | undefined {
-  /** Names in each object or list that is open. */
   const open: Set<string>[] = [];
   let last = '';
   for (const [token] of text.matchAll(TOKEN)) {

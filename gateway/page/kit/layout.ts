@@ -16,7 +16,6 @@ export interface Page {
   readonly main: Html;
   /** Set for pages that follow what happens: true, or the catalogs that they are about; `''` is all of them. */
   readonly live?: boolean | { readonly catalog: string };
-  /** Requests that wait for the viewer, for the title. */
   readonly waiting?: string;
 }
 
@@ -59,10 +58,13 @@ ${viewer?.development === true && markup`<p class="banner warning" role="note">D
 }
 
 export function csrf({ csrf: secret }: Viewer): Html {
-  return markup`<input type="hidden" name="csrf" value="${secret}" />`;
+  return hidden('csrf', secret);
 }
 
-/** Says in a page what went wrong, and what to do. */
+export function hidden(name: string, value: string | number): Html {
+  return markup`<input type="hidden" name="${name}" value="${value}" />`;
+}
+
 export function trouble(heading: string, message: string, code?: string, next?: string): Html {
   return markup`<section class="banner error" role="alert">
     <h2>${heading}</h2>
@@ -102,13 +104,7 @@ export function signedOutText(words: string): string {
 export function facts(rows: readonly (readonly [string, Shown])[]): Html {
   const said = rows.filter(([, value]) => value !== undefined && value !== false);
   return markup`<dl class="facts">
-    ${said.map(
-      ([name, value]) =>
-        markup`<div>
-          <dt>${name}</dt>
-          <dd>${value}</dd>
-        </div>`,
-    )}
+    ${said.map(([name, value]) => markup`<div><dt>${name}</dt> <dd>${value}</dd></div>`)}
   </dl>`;
 }
 
@@ -124,7 +120,6 @@ export interface Answering {
   /** Epoch ms. */
   readonly now: number;
   readonly typed?: Typed;
-  /** Why the form came back. */
   readonly refusal?: CountersignError | undefined;
 }
 
@@ -134,11 +129,8 @@ export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workf
 
 /** Hidden fields that bind a form to its request; its own decision id makes a form that is sent twice count once. */
 export function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
-  return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
-      type="hidden"
-      name="runId"
-      value="${runId}"
-    /><input type="hidden" name="decisionId" value="${randomUUID()}" />`;
+  const own = hidden('decisionId', randomUUID());
+  return markup`${csrf(viewer)}${hidden('digest', digest)}${hidden('runId', runId)}${own}`;
 }
 
 const MARK = markup`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">

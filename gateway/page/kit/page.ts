@@ -20,9 +20,7 @@ const HTML = 'text/html; charset=utf-8';
 
 export interface SignInOptions {
   readonly sessions: Pick<Sessions, 'askerOf' | 'sessionOf' | 'origin'>;
-  /** True if everybody may say who they are. */
   readonly isDevelopment: boolean;
-  /** True if people can sign in at a provider. */
   readonly hasSignIn: boolean;
 }
 
@@ -32,7 +30,6 @@ export interface PageOptions extends SignInOptions {
   readonly log?: GatewayLog | undefined;
 }
 
-/** A request for a page: its path names what `Path` says. */
 type Asked<Path extends object, Query extends object> = FastifyRequest<{ Params: Path; Querystring: Query }>;
 
 /** Who is signed in, with the places that the navigation offers; undefined if nobody is, or no longer. */
@@ -116,7 +113,6 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
   return pageText({ title: 'Not possible', ...(viewer && { viewer }), main });
 }
 
-/** The fields of a form; none for any other body. */
 export function formOf(body: unknown): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams();
 }

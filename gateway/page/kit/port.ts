@@ -1,18 +1,11 @@
 /** The port by which pages read and send, as the person who is signed in. */
-import type {
-  CatalogDetail,
-  CatalogPage,
-  CatalogToolDetail,
-  ChangeDecisionBody,
-  ConnectBody,
-  DisconnectBody,
-  RefreshBody,
-  SetToolsBody,
-} from '../../../contracts/schemas/http/catalogs.ts';
+import type { RunRow } from '../../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
+import type { Catalogs } from '../../catalog/catalogs.ts';
+import type { CatalogSent } from '../../catalog/changes.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { CheckedLedger } from '../../projection/opened.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
@@ -27,14 +20,7 @@ export interface Viewer extends Asker {
   readonly development?: true;
 }
 
-/** A run as lists show it. */
-export interface RunFacts {
-  readonly runId: string;
-  readonly initiator: string;
-  readonly startedAt: string;
-  /** `running`, or how it ended. */
-  readonly status: string;
-}
+export type RunFacts = Pick<RunRow, 'runId' | 'initiator' | 'startedAt' | 'status'>;
 
 export interface Listed {
   readonly request: ApprovalRequest;
@@ -43,7 +29,6 @@ export interface Listed {
 
 export interface Inbox {
   readonly requests: readonly Listed[];
-  /** Number of requests that wait for the viewer. */
   readonly mine: number;
   /** Set if more wait for the viewer than are counted. */
   readonly mineIsMore?: true;
@@ -51,11 +36,9 @@ export interface Inbox {
   readonly more?: number;
   /** Set if there are more than that, too. */
   readonly moreIsMore?: true;
-  /** Time at which all this was true. */
   readonly asOf: string;
 }
 
-/** A message with its number in the conversation. */
 export interface Placed {
   readonly at: number;
   readonly message: Message;
@@ -67,9 +50,7 @@ export interface RunRead {
   readonly requests: readonly ApprovalRequest[];
   readonly ledger: readonly LedgerEntry[];
   readonly messages: readonly Placed[];
-  /** True if the viewer may write to the run and stop it. */
   readonly mayTell: boolean;
-  /** Address of the run in Temporal UI, if one is configured. */
   readonly temporalUi?: string;
 }
 
@@ -77,31 +58,14 @@ export interface Sent {
   readonly runId: string;
   readonly update: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome';
   /** The message without its approver: that is the viewer. */
-  readonly message: Readonly<Record<string, unknown>>;
+  readonly message: Readonly<Record<'callId' | 'digest' | 'runId' | 'decisionId', string>> &
+    Readonly<Record<string, unknown>>;
 }
 
-/** A message to a catalog, without who sends it. */
-export type CatalogSent =
-  | { readonly kind: 'connect'; readonly body: ConnectBody }
-  | { readonly kind: 'disconnect'; readonly body: DisconnectBody }
-  | { readonly kind: 'refresh'; readonly body: RefreshBody }
-  | { readonly kind: 'tools'; readonly body: SetToolsBody }
-  | { readonly kind: 'decide'; readonly changeId: string; readonly body: ChangeDecisionBody };
-
-/** Catalogs of the viewer's tenant. */
-export interface CatalogSource {
-  /** Names of servers in the configuration. */
+export interface CatalogSource extends Pick<Catalogs, 'list' | 'read' | 'tool'> {
   readonly servers: readonly string[];
   mayConnect(viewer: Viewer): boolean;
-  list(viewer: Viewer): Promise<CatalogPage>;
-  /** @throws CountersignError `CATALOG_NOT_FOUND`, also for catalogs that the viewer may not see */
-  read(viewer: Viewer, server: string): Promise<CatalogDetail>;
-  /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_…` */
-  tool(viewer: Viewer, server: string, tool: string): Promise<CatalogToolDetail>;
-  /**
-   * Waits some seconds for the refresh that it causes.
-   * @throws CountersignError as `CatalogHandle`
-   */
+  /** Waits some seconds for the refresh that it causes. @throws CountersignError as `CatalogHandle` */
   send(viewer: Viewer, server: string, sent: CatalogSent): Promise<void>;
   /**
    * Calls back when a catalog that the viewer sees may have changed, until the returned function is called.
@@ -110,7 +74,6 @@ export interface CatalogSource {
   changes(viewer: Viewer, server: string | undefined, listener: () => void): () => void;
 }
 
-/** An agent that people may start. */
 export interface AgentOffer {
   readonly name: string;
   readonly title: string;
@@ -127,7 +90,6 @@ export interface PageSource {
   /**
    * Starts a run of a configured agent in the viewer's name.
    * @param key lets a form that is sent twice start one run
-   * @returns id of the run
    * @throws CountersignError `ACTION_FORBIDDEN`, `SPEC_INVALID`, and as `Countersign.startRun`
    */
   start(viewer: Viewer, agent: string, input: string, key: string): Promise<string>;

@@ -22,7 +22,6 @@ export function span(ms: number, most = 2): string {
   return parts.flatMap(([count, unit], index) => (index > 0 && count === 0 ? [] : [`${count} ${unit}`])).join(' ');
 }
 
-/** How long ago. */
 export function ago(instant: string, now: number): Html {
   return markup`<time datetime="${instant}" data-count="ago" title="${instant}"
     >${span(now - Date.parse(instant), 1)} ago</time

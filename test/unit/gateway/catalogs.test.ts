@@ -88,7 +88,7 @@ test('many viewers cause one question, and a message that was sent here another 
   await look();
   await look();
   expect(asked).toEqual(['shop']);
-  await changes.refresh(asker({ id: 'ann' }), 'shop', {});
+  await changes.send(asker({ id: 'ann' }), 'shop', { kind: 'refresh', body: {} });
   await look();
   expect(asked).toEqual(['shop', 'shop']);
   later(2_000);
@@ -100,7 +100,7 @@ test('who administers no catalog of the tenant, and may not see all, is told tha
   const { catalogs, changes, asked, sent } = scene();
   for (const person of [asker({ id: 'eve' }), asker({ id: 'olga' }), asker({ id: 'Ann' })]) {
     expect(await codeOf(catalogs.read(person, 'shop'))).toBe('CATALOG_NOT_FOUND');
-    expect(await codeOf(changes.refresh(person, 'shop', {}))).toBe('CATALOG_NOT_FOUND');
+    expect(await codeOf(changes.send(person, 'shop', { kind: 'refresh', body: {} }))).toBe('CATALOG_NOT_FOUND');
     expect(await catalogs.list(person)).toEqual({ catalogs: [], unread: [] });
   }
   expect([asked, sent]).toEqual([[], []]);
@@ -164,8 +164,8 @@ describe('what happens to a call', () => {
 test('a message names the groups by which administrators are named, and never more than it can hold', async () => {
   const { changes, sent } = scene();
   const groups = [...Array.from({ length: 150 }, (_, index) => `team-${index}`), 'night'];
-  await changes.refresh(asker({ id: 'tim', groups }), 'shop', {});
-  await changes.refresh(asker({ id: 'tim', groups: ['night', 'team-1'] }), 'shop', {});
+  await changes.send(asker({ id: 'tim', groups }), 'shop', { kind: 'refresh', body: {} });
+  await changes.send(asker({ id: 'tim', groups: ['night', 'team-1'] }), 'shop', { kind: 'refresh', body: {} });
   expect(sent).toMatchObject([
     { by: { id: 'tim', groups: ['night'] } },
     { by: { id: 'tim', groups: ['night', 'team-1'] } },

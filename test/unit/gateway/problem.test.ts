@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { CountersignError, ERRORS, isErrorCode } from '../../../contracts/errors.ts';
 import { ProblemDetails } from '../../../contracts/schemas/http-api.ts';
 import { GatewayConfig } from '../../../contracts/schemas/gateway.ts';
-import { codedOf, misfitOf, problemOf } from '../../../gateway/http/problem.ts';
+import { problemsOf } from '../../../contracts/schemas/parse.ts';
+import { codedOf, Misfit, problemOf } from '../../../gateway/http/problem.ts';
 import { createServer } from '../../../gateway/http/server.ts';
 import { People } from '../../../gateway/identity/person.ts';
 import { Sessions } from '../../../gateway/identity/sessions.ts';
@@ -25,7 +26,7 @@ test('each field that does not fit is told by its path, without its value', () =
   const input = { digest: 'hunter2', deep: { n: 'hunter2' }, more: 1 };
   const { error } = schema.safeParse(input);
   if (error === undefined) throw new Error('it fits');
-  const problem = problemOf(misfitOf(error, input, 'body'), 'q-1');
+  const problem = problemOf(new Misfit(problemsOf(error, input), 'body'), 'q-1');
   expect(problem.status).toBe(422);
   expect(problem.errors?.map(({ path }) => path)).toEqual(['digest', 'deep.n', 'more']);
   expect(JSON.stringify(problem)).not.toContain('hunter2');

@@ -1,6 +1,6 @@
 /** What is kept within bytes is weighed by what it takes in memory, whatever its text is like. */
 import { expect, test } from '@jest/globals';
-import { weightOf } from '../../../gateway/projection/weight.ts';
+import { weightOf } from '../../../gateway/cache/weight.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import { parsedBytes } from '../../support/heap.ts';
 

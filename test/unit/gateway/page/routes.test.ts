@@ -15,7 +15,8 @@ import type { FormRequest } from '../../../../contracts/schemas/input.ts';
 import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { CatalogDetail } from '../../../../contracts/schemas/http/catalogs.ts';
-import type { CatalogSent, PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
+import type { CatalogSent } from '../../../../gateway/catalog/changes.ts';
+import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
 import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
@@ -61,7 +62,7 @@ const request: ApprovalRequest = {
 let app: FastifyInstance;
 let base: string;
 let viewer: Viewer | undefined;
-let sent: Sent[];
+let sent: (Omit<Sent, 'message'> & { readonly message: Readonly<Record<string, unknown>> })[];
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
@@ -706,6 +707,13 @@ describe('other answers', () => {
     shown = [{ ...request, about: ABOUT.input }];
     await post(PATH, { ...BOUND, kind: 'provide', 'field.0.1': text });
     expect(sent[0]?.message['responses']).toMatchObject({ 'a key': { content: { meals } } });
+  });
+
+  test('a text of very many digits that is no number takes no time', async () => {
+    const text = `${'1'.repeat(300_000)}x`;
+    shown = [{ ...request, about: ABOUT.input }];
+    const answered = await post(PATH, { ...BOUND, kind: 'provide', 'field.0.1': text });
+    expect([answered.statusCode, answered.body.includes('must be a number')]).toEqual([422, true]);
   });
 
   test.each(['0x10', '1e999', ' ', '.', '12345678901234567890', '0.12345678901234567890123'])(

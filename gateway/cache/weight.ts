@@ -18,6 +18,7 @@ export function weightOf(value: unknown): number {
     weight += EACH;
     if (typeof each === 'string') weight += textWeight(each);
     else if (Array.isArray(each)) for (const item of each as readonly unknown[]) left.push(item);
+    else if (each instanceof Map) left.push([...each]);
     else if (typeof each === 'object' && each !== null)
       for (const [name, inner] of Object.entries(each)) {
         weight += EACH + textWeight(name);
