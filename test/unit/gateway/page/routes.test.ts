@@ -1263,6 +1263,13 @@ describe('a catalog', () => {
     ]);
   });
 
+  test('does not say, where no script runs, that its page follows what happens', async () => {
+    holds({});
+    const { body } = await ask('/catalogs/shop');
+    expect(body).toContain('<noscript>Load this page again to see what has happened since.</noscript>');
+    expect(body.replaceAll(/<noscript>[^]*?<\/noscript>/g, '')).not.toContain('follows what happens');
+  });
+
   const FORMS = [
     ['tools', { 'tool.0': 'order', 'shown.denied.0': 'off', 'denied.0': 'on' }],
     ['refresh', {}],
