@@ -131,7 +131,23 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   </details>`;
 }
 
-function refreshedView({ refreshed }: CatalogDetail): Shown {
+function refreshedView({ refreshed, lastRefresh }: CatalogDetail): Shown {
+  return [changedByRefresh(refreshed), refusedByRefresh(lastRefresh)];
+}
+
+/** Tools that the server lists and that the catalog leaves out: nobody would look for them here. */
+function refusedByRefresh(lastRefresh: CatalogDetail['lastRefresh']): Shown {
+  if (lastRefresh === undefined || lastRefresh.refused.length === 0) return undefined;
+  return markup`<section aria-labelledby="left-out">
+    <h2 id="left-out">What the last refresh left out</h2>
+    <p class="note">The server lists these, and no run is offered them.</p>
+    <ul>
+      ${lastRefresh.refused.map(({ name, reason }) => markup`<li><code>${foreign(name)}</code>: ${foreign(reason)}</li>`)}
+    </ul>
+  </section>`;
+}
+
+function changedByRefresh(refreshed: CatalogDetail['refreshed']): Shown {
   if (refreshed === undefined) return undefined;
   const { added, missing, returned, changed } = refreshed;
   const lists = [

@@ -1263,6 +1263,16 @@ describe('a catalog', () => {
     ]);
   });
 
+  test('names what its server lists and no run is offered, with the reason', async () => {
+    const refused = [{ name: 'a b?<i>', reason: 'its name has other characters' }];
+    holds({ lastRefresh: { refresh: 2, at, ok: true, refused } });
+    const { body } = await ask('/catalogs/shop');
+    expect(body).toContain('What the last refresh left out');
+    expect(body).toMatch(/<code>.*a b\?&lt;i&gt;.*<\/code>: .*its name has other characters/);
+    holds({ lastRefresh: { refresh: 2, at, ok: true, refused: [] } });
+    expect((await ask('/catalogs/shop')).body).not.toContain('left out');
+  });
+
   test('does not say, where no script runs, that its page follows what happens', async () => {
     holds({});
     const { body } = await ask('/catalogs/shop');
