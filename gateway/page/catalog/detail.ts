@@ -124,11 +124,20 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   return markup`<details class="choice" ${own !== undefined && markup` open`}>
     <summary>${status === 'connected' ? 'Change the connection' : 'Connect again'}</summary>
     <form method="post" action="${catalogPath(server)}/connect">
-      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}<button class="button">
+      ${bound({ version: own === undefined ? detail.version : versionTyped(own, detail.version) }, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}<button class="button">
         ${status === 'connected' ? 'Change it' : 'Connect'}
       </button>
     </form>
   </details>`;
+}
+
+/**
+ * What was typed was typed over the connection of that version, and every field of it is sent again. With the version of
+ * now, it would take back what somebody else has changed meanwhile, without a word. Once they are told, it may.
+ */
+function versionTyped({ form, error }: RefusedForm, now: number): number {
+  const typed = form.get('version') ?? '';
+  return error.code === 'CATALOG_VERSION_CONFLICT' || !/^\d{1,9}$/.test(typed) ? now : Number(typed);
 }
 
 function refreshedView({ refreshed, lastRefresh }: CatalogDetail): Shown {
