@@ -120,6 +120,7 @@ async function firstFault(
 ): Promise<BrokenBy | undefined> {
   const { soundnessOf } = await import('../../workers/replay/replayed-run.ts');
   const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');
+  const { isKeyless } = await import('../../workers/replay/replay.ts');
   let doubt: BrokenBy | undefined;
   for (const history of histories) {
     try {
@@ -130,7 +131,8 @@ async function firstFault(
       if (cause === 'query' || history === histories.at(-1)) return { cause, certainty, text };
       doubt ??= inDoubt(text);
     } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'REPLAY_FAILED') throw error;
+      if (!(error instanceof CountersignError)) throw error;
+      if (error.code !== 'REPLAY_FAILED' && !isKeyless(error)) throw error;
       doubt ??= inDoubt(error.message);
     }
   }

@@ -7,6 +7,7 @@
  * 3. The run is left alone if the fault seems to be this build's, since another build is likely to go on with it.
  *    --anyway overrides that.
  */
+import { catalogOf } from '../../client/catalog/list.ts';
 import { livingHistory } from '../../client/run/recovery.ts';
 import { failingTask } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -51,7 +52,10 @@ async function recovered(
     history,
     runId: execution,
     isOpen,
-  } = await client.connection.withDeadline(Date.now() + deadlineMs, async () => await livingHistory(client, runId));
+  } = await client.connection.withDeadline(
+    Date.now() + deadlineMs,
+    async () => await livingHistory(client, runId, catalogOf(runId)),
+  );
   if (!isOpen)
     throw new CountersignError('RUN_CLOSED', `Run ${runId} has ended; there is nothing to recover.`, { runId });
   const replaying = await readingOptions(settings, client.options.namespace);

@@ -60,7 +60,7 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
   const removed: Artifact[] = [];
   for (const artifact of artifacts.values()) {
     if (needed.has(artifact.sha256)) continue;
-    if (dryRun || (await remove(artifact.path, before))) removed.push(artifact);
+    if (dryRun || (await unlessGone(remove(artifact.path, before))) === true) removed.push(artifact);
   }
   return {
     artifacts: artifacts.size,
@@ -104,9 +104,11 @@ async function* artifactsIn(directory: string, before: number, dryRun: boolean):
           if (!dryRun) await rm(path + aside, { force: true });
           continue;
         }
-        if (aside !== undefined && !dryRun) await giveBack(path);
+        if (aside !== undefined && !dryRun) await unlessGone(giveBack(path));
         const at = dryRun ? join(folder, name) : path;
-        const { size, mtimeMs } = await stat(at);
+        const found = await unlessGone(stat(at));
+        if (found === undefined) throw goneMeanwhile(sha256);
+        const { size, mtimeMs } = found;
         yield { sha256, path: at, bytes: size, isYoung: aside !== undefined || mtimeMs >= before };
       }
     }
@@ -126,12 +128,28 @@ async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readon
     const artifact = artifacts.get(sha256);
     if (artifact === undefined || found.has(sha256)) continue;
     found.add(sha256);
-    if (await isJson(artifact.path)) left.push(...hashesIn(await readFile(artifact.path)));
+    const bytes = await unlessGone(bytesOfJson(artifact.path));
+    if (bytes === undefined) throw goneMeanwhile(sha256);
+    left.push(...hashesIn(bytes));
   }
   return found;
 }
 
 /** Every artifact of ours that names others is JSON; an image need not be read to its end. */
+async function bytesOfJson(path: string): Promise<Buffer> {
+  return (await isJson(path)) ? await readFile(path) : Buffer.alloc(0);
+}
+
+/** Two sweeps at once meet each other's removals. */
+async function unlessGone<T>(done: Promise<T>): Promise<T | undefined> {
+  try {
+    return await done;
+  } catch (error) {
+    if (nodeCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
 async function isJson(path: string): Promise<boolean> {
   const file = await open(path, 'r');
   try {
@@ -205,6 +223,13 @@ export async function assertHere(
       `runs of namespace ${name} (${id}) keep artifacts in it, and that ${what} at this Temporal service. Name the service of the workers (--address, --profile, TEMPORAL_ADDRESS); where that namespace is gone for good, remove ${join(directory, STORE_NAMESPACES, `${id}.json`)}`,
     );
   }
+}
+
+/** What it names must not be taken for unneeded: the other sweep may give it back. */
+function goneMeanwhile(sha256: string): CountersignError {
+  return refusal(
+    `artifact ${sha256} went away while the store was read, as where another sweep is under way. Let that end, then sweep again`,
+  );
 }
 
 function refusal(reason: string): CountersignError {

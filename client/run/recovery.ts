@@ -6,13 +6,14 @@
  * 1. The reset applies only to the execution that was inspected. A run that has gone on meanwhile is left alone.
  * 2. A reset that is requested twice is done once.
  */
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import { endingOf, type SendEnding, stretchedSends } from '../../domain/history/discarded-send.ts';
 import { activityIn, type History, type HistoryEvent, readable } from '../engine/executions.ts';
+import { type Subject, troubleOf } from '../engine/trouble.ts';
 import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
@@ -39,9 +40,23 @@ export interface RecoverOptions {
   readonly dry?: boolean;
 }
 
-/** Reads the newest execution of a workflow, and its history; `runId` is that of Temporal. */
-export async function livingHistory(client: Client, workflowId: string) {
-  const { runId, status } = await client.workflow.getHandle(workflowId).describe();
+/**
+ * Reads the newest execution of a workflow, and its history; `runId` is that of Temporal.
+ * @param about how a workflow that is not there is named
+ * @throws CountersignError `RUN_NOT_FOUND`, `CATALOG_NOT_FOUND`
+ */
+export async function livingHistory(
+  client: Client,
+  workflowId: string,
+  about: Subject = workflowId,
+) {
+  const { runId, status } = await client.workflow
+    .getHandle(workflowId)
+    .describe()
+    .catch((error: unknown) => {
+      // Whoever asks for several things of a service does not know which of them is not there.
+      throw error instanceof WorkflowNotFoundError ? troubleOf(error, about) : error;
+    });
   const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
   return { runId, isOpen: status.name === 'RUNNING', history };
 }

@@ -106,3 +106,19 @@ test('a damaged history is read up to the last sound task: state, requests and l
   expect(answers.ledger?.entries).toHaveLength(answers.state?.ledgerLength ?? -1);
   expect(answers.requests?.length).toBeGreaterThan(0);
 });
+
+test('a replay that fails once, and not again, accuses nobody: the run is sound', async () => {
+  const { history, workflowId } = await sound('agent-run.say-queued');
+  let replays = 0;
+  const options = {
+    bundle,
+    config: CONFIG,
+    /** In another namespace the digests of a run are others. */
+    get namespace() {
+      replays += 1;
+      return replays === 1 ? 'another' : 'default';
+    },
+  };
+  expect(await soundnessOf(workflowId, history, options)).toEqual({ kind: 'whole' });
+  expect(replays).toBe(2);
+});

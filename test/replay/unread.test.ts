@@ -10,7 +10,9 @@ import { CORPUS_ENCRYPTION } from './recording/stage.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
 import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
+import { takeoverFault } from '../../workers/replay/refusals.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
+import { soundnessOf } from '../../workers/replay/replayed-run.ts';
 import { encoded } from '../support/forgery/raw-messages.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, placeOf } from './corpus.ts';
@@ -141,15 +143,36 @@ test.each([
   ['no key', NO_KEYS, 'encryption.keys does not have its key'],
   ['another key of its id', ANOTHER_KEY, 'changed or cut off'],
 ])('what was read once, and cannot be with %s, fails the task', async (_, config, says) => {
-  // Without the marker a run has read it.
+  const error = await differenceIn(readOnce(), config);
+  expect(error).toMatch(says);
+  expect(error).toMatch('Give this worker the encryption.keys');
+});
+
+/** The recording of a run that has read the signal: it has no marker. */
+function readOnce(): readonly Event[] {
   const [, ...later] = recorded.slice(MARKED - 1);
-  const read = [
+  return [
     ...recorded.slice(0, MARKED - 1),
     ...later.map((event) => ({ ...event, eventId: String(Number(event.eventId) - 1) })),
   ];
-  const error = await differenceIn(read, config);
-  expect(error).toMatch(says);
-  expect(error).toMatch('Give this worker the encryption.keys');
+}
+
+test.each([
+  ['no key', NO_KEYS],
+  ['another key of its id', ANOTHER_KEY],
+])('a command that has %s says nothing of the code, names no build, and moves and resets no run', async (_, config) => {
+  const [history] = told(readOnce());
+  if (history === undefined) throw new Error('nothing was recorded');
+  for await (const outcome of compareHistories([history], { bundle, config }))
+    expect(outcome).toMatchObject({
+      isUnread: true,
+      error: { code: 'CONFIG_INVALID', message: expect.stringMatching(/^The history cannot be read here/) },
+    });
+  await expect(soundnessOf(history.workflowId, history.history, { bundle, config })).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+  });
+  // A drain leaves the run where it is, and goes on with the others.
+  await expect(takeoverFault(history, { bundle, config })).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
 });
 
 // The word of a gateway that the client of a call is back is a signal, too. Where it was unread, the call stayed.

@@ -133,13 +133,15 @@ export async function* withRefusals(
 export async function takeoverFault(recorded: Recorded, options: ReplayOptions): Promise<Error | undefined> {
   if (recorded.kind === 'unreadable') throw unread(recorded);
   const { history } = recorded;
-  for await (const { error } of withRefusals(compareHistories([recorded], options), () => history, options))
+  for await (const { error, isUnread } of withRefusals(compareHistories([recorded], options), () => history, options)) {
+    if (error !== undefined && isUnread) throw unread({ ...recorded, error });
     if (error !== undefined) return error;
+  }
   return undefined;
 }
 
 /** What could not be read was not replayed, and says nothing of the build. */
-function unread({ workflowId, error }: Extract<Recorded, { kind: 'unreadable' }>): CountersignError {
+function unread({ workflowId, error }: Omit<Extract<Recorded, { kind: 'unreadable' }>, 'kind'>): CountersignError {
   const message = `The history of ${workflowId} could not be read, so it was not replayed: ${error.message}`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
 }

@@ -14,6 +14,7 @@ import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
@@ -42,7 +43,7 @@ export interface ReplayOutcome {
   readonly workflowId: string;
   /** Why the current code cannot take this history; absent if it can. */
   readonly error?: Error;
-  /** Set if the history could not be read, so that nothing of it was replayed. */
+  /** Set if the history could not be read, or is encrypted with a key that is not here: it says nothing of the code. */
   readonly isUnread?: true;
 }
 
@@ -178,8 +179,25 @@ class Source {
     // Sound: a result is always about the history that was handed out last.
     const { name, workflowId } = this.current as NonNullable<typeof this.current>;
     this.current = undefined;
+    const keyless = error && keylessIn(error);
+    if (keyless !== undefined) return { name, workflowId, error: keyless, isUnread: true };
     return { name, workflowId, ...defined({ error }) };
   }
+}
+
+/** The words with which a run stops that needs a key it has not (`workflows/entity/unread.ts`). */
+const KEYLESS = /What this execution was given .+?\. Give this worker the encryption\.keys [^.]+\./;
+
+function keylessIn({ message }: Error): CountersignError | undefined {
+  const [says] = KEYLESS.exec(message) ?? [];
+  if (says === undefined) return undefined;
+  const told = `The history cannot be read here, which says nothing of this code: ${says}`;
+  return new CountersignError('CONFIG_INVALID', told, { path: 'encryption.keys' });
+}
+
+/** True if nothing can be said of a history, since a key of it is not here. */
+export function isKeyless(error: Error): boolean {
+  return error instanceof CountersignError && error.facts['path'] === 'encryption.keys';
 }
 
 export interface WantedChange {

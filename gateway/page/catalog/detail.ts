@@ -117,13 +117,39 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   return markup`<details class="choice" ${own !== undefined && markup` open`}>
     <summary>${status === 'connected' ? 'Change the connection' : 'Connect again'}</summary>
     <form method="post" action="${catalogPath(server)}/connect">
-      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}
+      ${bound({ version: own === undefined ? detail.version : versionTyped(own, detail.version) }, viewer, show)}
+      ${connectionFields((name) => now[name] ?? '', own)}
       <button class="button">${status === 'connected' ? 'Change it' : 'Connect'}</button>
     </form>
   </details>`;
 }
 
-function refreshedView({ refreshed }: CatalogDetail): Shown {
+/**
+ * What was typed was typed over the connection of that version, and every field of it is sent again. With the version of
+ * now, it would take back what somebody else has changed meanwhile, without a word. Once they are told, it may.
+ */
+function versionTyped({ form, error }: RefusedForm, now: number): number {
+  const typed = form.get('version') ?? '';
+  return error.code === 'CATALOG_VERSION_CONFLICT' || !/^\d{1,9}$/.test(typed) ? now : Number(typed);
+}
+
+function refreshedView({ refreshed, lastRefresh }: CatalogDetail): Shown {
+  return [changedByRefresh(refreshed), refusedByRefresh(lastRefresh)];
+}
+
+/** Tools that the server lists and that the catalog leaves out: nobody would look for them here. */
+function refusedByRefresh(lastRefresh: CatalogDetail['lastRefresh']): Shown {
+  if (lastRefresh === undefined || lastRefresh.refused.length === 0) return undefined;
+  return markup`<section aria-labelledby="left-out">
+    <h2 id="left-out">What the last refresh left out</h2>
+    <p class="note">The server lists these, and no run is offered them.</p>
+    <ul>
+      ${lastRefresh.refused.map(({ name, reason }) => markup`<li><code>${foreign(name)}</code>: ${foreign(reason)}</li>`)}
+    </ul>
+  </section>`;
+}
+
+function changedByRefresh(refreshed: CatalogDetail['refreshed']): Shown {
   if (refreshed === undefined) return undefined;
   const { added, missing, returned, changed } = refreshed;
   const lists = [

@@ -101,6 +101,33 @@ test('a dry run tells the same and removes nothing', async () => {
   expect(await left()).toEqual(hashes(garbage));
 });
 
+test('what another sweep has removed meanwhile is no fault, and is not counted', async () => {
+  const [one, other] = [await put('garbage of one'), await put('garbage of the other')];
+  const swept = await sweep([], {
+    referenced: async () => {
+      await rm(pathOf(other));
+      return inAgents(pinned);
+    },
+  });
+  expect(swept.removed.map(({ sha256 }) => sha256)).toEqual([one.sha256]);
+});
+
+test('what another sweep has put aside and may give back: nothing is removed, or what it names would go', async () => {
+  const part = await put('a part');
+  const whole = await put({ part });
+  const swept = sweep([], {
+    referenced: async () => {
+      await rename(pathOf(whole), `${pathOf(whole)}.swept`);
+      return inAgents(pinned, whole);
+    },
+  });
+  await expect(swept).rejects.toMatchObject({
+    code: 'SWEEP_REFUSED',
+    message: expect.stringContaining('another sweep is under way'),
+  });
+  expect(await left()).toContain(part.sha256);
+});
+
 test('where all is young no history is read', async () => {
   await put('pinned', false);
   await expect(sweep([], { referenced: () => Promise.reject(new Error('read')) })).resolves.toMatchObject({ young: 1 });

@@ -1,9 +1,9 @@
 /** What a reset would take back: each call of a stretch that its result, or its last heartbeat, says has left, and what people said (INV-X1, INV-D3). */
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { discardedPart } from '../../../../client/run/recovery.ts';
+import { discardedPart, livingHistory } from '../../../../client/run/recovery.ts';
 import { readHistory } from '../../../../workers/replay/recorded-history.ts';
 
 type Given = Parameters<typeof discardedPart>[1];
@@ -93,4 +93,22 @@ test('what was said before an earlier reset, and accepted after it: Temporal rec
     const { answers } = await discardedPart(CLIENT, recorded.history, Number(from));
     expect(answers).toMatchObject([{ update: 'stop', id: expect.stringMatching(/^stop\//) }]);
   }
+});
+
+test.each([
+  ['nightly-42', undefined, 'RUN_NOT_FOUND', 'There is no open run nightly-42 in'],
+  [
+    'catalog/acme/issues',
+    { tenant: 'acme', server: 'issues' },
+    'CATALOG_NOT_FOUND',
+    'Tenant acme has no catalog of issues in',
+  ],
+])('who would reset %s, which is not there, reads its name', async (id, about, code, says) => {
+  const describe = async () => await Promise.reject(new WorkflowNotFoundError('not found', id, undefined));
+  // Sound for the test: no more of a client is used.
+  const client = { workflow: { getHandle: () => ({ describe }) } } as unknown as Client;
+  await expect(livingHistory(client, id, about)).rejects.toMatchObject({
+    code,
+    message: expect.stringContaining(says),
+  });
 });

@@ -1271,6 +1271,42 @@ describe('a catalog', () => {
     ]);
   });
 
+  test('is not taken back to what it was by a form that was refused for something else', async () => {
+    const refusedWith = async (error: CountersignError): Promise<string | undefined> => {
+      holds({ version: 4, offers: ['connect'] });
+      catalogs = {
+        ...catalogs,
+        send: async () => {
+          throw error;
+        },
+      };
+      const typed = { requestId: 'r1', version: '3', url: 'https://shop.example/mcp', taskQueue: 'nobody' };
+      const { body } = await post('/catalogs/shop/connect', typed);
+      const form = /<form method="post" action="\/catalogs\/shop\/connect">[^]*?<\/form>/.exec(body)?.[0] ?? '';
+      return /name="version"\s+value="([^"]*)"/.exec(form)?.[1];
+    };
+    // Its URL is that of version 3, and somebody else has changed the connection since.
+    expect(await refusedWith(new CountersignError('CATALOG_SETTING_UNSUPPORTED', 'no such queue', {}))).toBe('3');
+    expect(await refusedWith(new CountersignError('CATALOG_VERSION_CONFLICT', 'changed meanwhile', {}))).toBe('4');
+  });
+
+  test('names what its server lists and no run is offered, with the reason', async () => {
+    const refused = [{ name: 'a b?<i>', reason: 'its name has other characters' }];
+    holds({ lastRefresh: { refresh: 2, at, ok: true, refused } });
+    const { body } = await ask('/catalogs/shop');
+    expect(body).toContain('What the last refresh left out');
+    expect(body).toMatch(/<code>.*a b\?&lt;i&gt;.*<\/code>: .*its name has other characters/);
+    holds({ lastRefresh: { refresh: 2, at, ok: true, refused: [] } });
+    expect((await ask('/catalogs/shop')).body).not.toContain('left out');
+  });
+
+  test('does not say, where no script runs, that its page follows what happens', async () => {
+    holds({});
+    const { body } = await ask('/catalogs/shop');
+    expect(body).toContain('<noscript>Load this page again to see what has happened since.</noscript>');
+    expect(body.replaceAll(/<noscript>[^]*?<\/noscript>/g, '')).not.toContain('follows what happens');
+  });
+
   const FORMS = [
     ['tools', { 'tool.0': 'order', 'shown.denied.0': 'off', 'denied.0': 'on' }],
     ['refresh', {}],
