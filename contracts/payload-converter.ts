@@ -1,20 +1,15 @@
 /**
- * Temporal payloads are converted here as the SDK does, so that Temporal UI and other SDKs read them.
+ * Temporal payloads are converted as the SDK does, so that Temporal UI and other SDKs read them. The sandbox and the
+ * worker load this file by path.
  *
- * Reading never throws: an unreadable payload becomes an `Undecodable` (docs/adr/0046), since a converter that throws
- * would stop a run for good. The sandbox and the worker's own process load this file by path, under the name that the
- * SDK expects.
- *
- * 1. An `Undecodable` gives its reason as one of the words below, and holds nothing that the sender wrote.
+ * 1. Reading never throws, which would stop a run for good: an unreadable payload becomes an `Undecodable`
+ *    (docs/adr/0046). It holds nothing that the sender wrote.
  * 2. A registered symbol marks an `Undecodable`, not `instanceof`: code that is loaded twice has two classes.
  */
 import { DefaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
 import { CountersignError } from './errors.ts';
 
-/**
- * Encoding that marks a payload which a codec could not read. A sender who uses it has sent an unreadable payload,
- * nothing else.
- */
+/** Marks a payload that a codec could not read. A sender who uses it has sent an unreadable payload. */
 export const UNDECODABLE_ENCODING = 'countersign/undecodable';
 /** Encoding of payloads that `encryption.keys` encrypts. */
 export const SEALED_ENCODING = 'binary/countersign-aes256gcm';

@@ -10,9 +10,7 @@ import { SignatureEvidence } from './trust.ts';
 
 const callId = z.string();
 
-/**
- * Length and chained digest of the transcript (`domain/run/journal.ts`): binds the conversation without holding it.
- */
+/** Length and chained digest of the transcript: binds the conversation without holding it. */
 const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
 
 const request = { callId, generation: z.int() };
@@ -164,10 +162,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     by: z.string().optional(),
     because: z.string().optional(),
   }),
-  /**
-   * A decision by signal that changed nothing, or an edit that was refused once it was judged. Updates that the
-   * validator refuses leave no trace by design.
-   */
+  /** A decision by signal that changed nothing, or an edit refused once judged. Refused updates leave no trace. */
   z.strictObject({
     kind: z.literal('decision.refused'),
     callId,
