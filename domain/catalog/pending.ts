@@ -25,10 +25,7 @@ export interface Loosening {
   readonly signature?: string;
 }
 
-/**
- * Opens a pending change.
- * @param now epoch ms
- */
+/** Opens a pending change. @param now epoch ms */
 export function opened(
   catalog: Catalog,
   { by, changes, trusted, signature }: Loosening,
@@ -61,9 +58,8 @@ export function opened(
 }
 
 /**
- * Decides a pending change.
- * @param now epoch ms
- * @param isStrict whether whoever asked for trust must still have the right for it; asked only if that person has not
+ * Decides a pending change. @param now epoch ms
+ * @param isStrict whether who asked for trust must still have the right for it; asked only if they have not
  */
 export function agreed(
   catalog: Catalog,

@@ -1,8 +1,6 @@
 /**
  * A history discarded by a reset may show dispatches that the run no longer knows of, although the server may.
  *
- * This pure file owns which of them count as sent, and the text for people. Reading histories belongs to others.
- *
  * 1. A dispatch counts as sent unless the history proves that it was not (INV-X1).
  * 2. A history is outside input: an entry that does not read as the result of a dispatch proves nothing.
  */
@@ -70,10 +68,7 @@ export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly deed: string | undefined;
 }
 
-/**
- * Reads the record of a stretch, which is its result or, where its worker was lost, in its last heartbeat.
- * @returns undefined if it cannot be read, or has a wrong form: then it may name any call
- */
+/** Reads a stretch's record, its result or last heartbeat; undefined if unreadable: then it may name any call. */
 export function stretchedSends(record: unknown): readonly StretchedSend[] | undefined {
   const turns = isFields(record) ? record['turns'] : undefined;
   // The first activity of a run may have taken no turn.

@@ -3,11 +3,10 @@
  *
  * 1. A clause that names nobody at any time is met by nobody, and so is its rule (INV-G4).
  * 2. Clauses count people, not votes: nobody counts twice for a clause.
- * 3. A vote counts by the time at which it was given, not by what a timer has done. A person who counted when they
- *    agreed goes on counting.
+ * 3. A vote counts by the time at which it was given, not by what a timer has done, and goes on counting.
  * 4. People are told apart by `personOf`, everywhere: in lists, in four eyes, and where agreement is counted.
- * 5. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
- *    `policy.approvers` names in each layer, or else the initiator.
+ * 5. Other questions than consent, if nobody was asked for consent, go to those whom `policy.approvers` names in each
+ *    layer, or else to the initiator.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -94,10 +93,7 @@ export function groupsOf(rule: ApproverRule): string[] {
   return peopleEver(rule).flatMap(({ groups }) => groups);
 }
 
-/**
- * Returns the rule at a time after the request opened: its approvers by then, and the escalations still to come.
- * @param after ms
- */
+/** The rule at a time after the opening: its approvers by then, and the escalations still to come. @param after ms */
 export function ruleAt(rule: ApproverRule, after: number): ApproverRule {
   const allOf = rule.allOf.map((clause) => {
     const { escalate, ...rest } = clause;

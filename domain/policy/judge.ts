@@ -130,9 +130,8 @@ function clausesOf(stated: readonly Statement[], initiatorId: string, isNotKept:
 }
 
 /**
- * True if no approval of the call may be remembered, nor answer it: a rule forbids that, or nobody knows if its
- * arguments fit. The rule's place in the list does not matter, nor whether it decides; an uncertain match forbids
- * (INV-G4).
+ * True if no approval may be remembered, nor answer the call: a rule forbids it, or the arguments were not checked. The
+ * rule's place does not matter, nor whether it decides; an uncertain match forbids (INV-G4).
  */
 function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask: AskCondition): boolean {
   if (tool.unchecked !== undefined) return true;
@@ -215,10 +214,7 @@ interface Statement extends StatedTimes {
   readonly approvers: PolicyInput['approvers'];
 }
 
-/**
- * Returns the shortest stated deadline. The catalog never extends it: if another layer asks and is silent, 24 hours
- * count.
- */
+/** The shortest deadline. The catalog never extends it: if another layer asks and is silent, 24 hours count. */
 function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]): number {
   const deadlines = stated.flatMap(({ deadlineSeconds }) => deadlineSeconds ?? []);
   const isOnlyCatalogs = asked.every(({ layer }) => layer === 'catalog');
@@ -250,13 +246,11 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
   };
 }
 
-// One layer of policy is an ordered list of rules: its rules, its lists, then tool, server and strategy. The first
-// match decides.
+// One layer is an ordered list: its rules, its lists, then tool, server and strategy. The first match decides.
 //
 // 1. An uncertain condition or hint matches for rules that ask or deny, never for rules that allow (INV-G4).
 // 2. A rule that asks only because its match is uncertain does not end the search: a later rule might deny, or ask
 //    others. Both count.
-// 3. The caller evaluates conditions: nothing here knows their language.
 
 type LayerName = 'organisation' | 'catalog' | 'run';
 
@@ -355,10 +349,7 @@ function hasLists({ always, never }: PolicyInput): boolean {
   return always !== undefined || never !== undefined;
 }
 
-/**
- * The lists of hosted agents: a tool in both lists asks. So does a tool in neither of which the layer says nothing by
- * name: where a list stands, no strategy counts.
- */
+/** A tool in both lists asks, as does one in neither that the layer does not name: no strategy counts here. */
 function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
   const isIn = (list: readonly string[]): boolean =>
     list.some((entry) => {
@@ -436,10 +427,7 @@ function haltedBy(
   };
 }
 
-/**
- * Returns the rule that breaks glass for a call now.
- * @param now epoch ms
- */
+/** The rule that breaks glass for a call now. @param now epoch ms */
 function glassFor(
   rules: readonly Pick<OrganisationRule, 'id' | 'match' | 'when' | 'then' | 'breakGlass'>[],
   tool: CalledTool,

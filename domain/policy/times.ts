@@ -15,8 +15,7 @@ export interface StatedTimes {
 }
 
 /**
- * Returns the times of a rule. An unstated time stays out of the rule, so that digests of rules without times do not
- * change.
+ * An unstated time stays out, so that digests of rules without times do not change.
  * @param deadlineSeconds the shortest deadline of all layers
  */
 export function ruleTimes(

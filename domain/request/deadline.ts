@@ -37,10 +37,7 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 /** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;
 
-/**
- * Refuses a postponement that the rule, the run's own end or the number of extensions forbids.
- * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
- */
+/** Refuses a postponement that the rule, the run's end or the number of extensions forbids. @param endsAt epoch ms */
 export function refuseExtension({ request }: Asking, decision: Postponement, endsAt: number): Refusal | undefined {
   const { callId, until } = decision;
   const forbid = (why: string): Refusal => refuse('EXTENSION_FORBIDDEN', `${why} Nothing was changed.`, { callId });
@@ -142,10 +139,7 @@ function isUntold({ told }: OpenRequest, at: number): boolean {
   return told === undefined || at > told;
 }
 
-/**
- * Records the reminders and escalations that are due.
- * @param now epoch ms
- */
+/** Records the reminders and escalations that are due. @param now epoch ms */
 export function tellDue<State extends Asking>(
   state: State,
   now: number,
@@ -163,10 +157,7 @@ export function tellDue<State extends Asking>(
   return { state: withRequest(state, { told: last.at }), facts };
 }
 
-/**
- * Does the same for a call of a run; a call that does not ask stays unchanged.
- * @param now epoch ms
- */
+/** Does the same for a call of a run; a call that does not ask stays unchanged. @param now epoch ms */
 export function tell(run: Run, callId: string, now: number): Change {
   return move(run, callId, ASKING, (asking) => {
     const { state: call, facts } = tellDue(asking, now);
@@ -197,10 +188,7 @@ export function shownOf(request: OpenRequest): Shown {
 
 // An approval holds for a limited time: consent to a call means consent to it now, or soon.
 
-/**
- * Returns the time at which the approval ceased to hold, in epoch ms; undefined while it holds.
- * @param decidedAt epoch ms, of the decision that completed the approval
- */
+/** When the approval ceased to hold, epoch ms; undefined while it holds. @param decidedAt epoch ms */
 export function lapsedSince(decidedAt: number, now: number, ...rules: readonly ApproverRule[]): number | undefined {
   const stated = rules.flatMap(({ validForSeconds }) => validForSeconds ?? []);
   if (stated.length === 0) return undefined;
@@ -208,10 +196,7 @@ export function lapsedSince(decidedAt: number, now: number, ...rules: readonly A
   return now < end ? undefined : end;
 }
 
-/**
- * Describes the lapse for people and the ledger.
- * @param end epoch ms
- */
+/** Describes the lapse for people and the ledger. @param end epoch ms */
 export function describeLapse(end: number): string {
   return `The approval held until ${new Date(end).toISOString()}; it needs a fresh one.`;
 }
@@ -224,10 +209,7 @@ interface Held {
   readonly toolset: readonly ToolsetRef[];
 }
 
-/**
- * Returns the end of the grant if the grant ends before the deadline and nobody has replaced it.
- * @param deadline epoch ms
- */
+/** The end of the grant, if before the deadline and nobody has replaced it. @param deadline epoch ms */
 export function grantEnd({ run, toolset }: Held, server: string, deadline: number): { grantExpiresAt?: string } {
   const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
   // A grant given for the list of tools is the one whose end is known, and does not count as a replacement.

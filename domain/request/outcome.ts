@@ -1,12 +1,10 @@
 /**
- * A person says here what happened to a call whose outcome is unknown.
+ * A person says what happened to a call whose outcome is unknown.
  *
- * 1. One person who may decide is enough to record an outcome. Sending the call again takes all approvers that its rule
- *    requires: if one person does not meet the rule, the call is asked anew, and its approvers read that it may have
- *    run (INV-X1).
+ * 1. One person who may decide is enough to record an outcome. Sending again takes all approvers of the rule: if one
+ *    person does not meet it, the call is asked anew, and its approvers read that it may have run (INV-X1).
  * 2. A recorded outcome names the person who recorded it, and so differs from what a tool said (INV-X2).
- * 3. A worker's report of a lost call is checked like any outside input, since anybody who may write to the namespace
- *    can send one. Fields that do not fit are left out.
+ * 3. A worker's report is checked like any outside input: anybody who may write to the namespace can send one.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
@@ -34,10 +32,7 @@ import { outcomeFact, requestOpenedFact } from './digest.ts';
 import { answererOf, answerFact, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
-/**
- * Records an admitted resolution.
- * @param at epoch ms
- */
+/** Records an admitted resolution. @param at epoch ms */
 export function resolve(
   run: Run,
   asked: WaitingForAnswer<OutcomePause>,
@@ -132,10 +127,7 @@ type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 /** Characters shown of a server's message. */
 const LONGEST_MESSAGE = 1_000;
 
-/**
- * Builds the request from what the run and the worker know.
- * @param handedAt time at which the run handed the call to a worker, epoch ms
- */
+/** @param handedAt when the run handed the call to a worker, epoch ms */
 export function outcomePause(
   { attempts }: Dispatched,
   { outcome, sent, token }: Ended,

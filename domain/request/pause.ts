@@ -1,12 +1,8 @@
 /**
- * A pause is a request for something other than consent: a call's outcome, a server's question, a missing
- * authorization.
+ * A pause is a request for something other than consent: an outcome, a server's question, a missing authorization.
+ * What an answer does is in `outcome.ts`, `provision.ts` and `authorization.ts` beside this.
  *
- * This file owns how a call comes to wait for such an answer and leaves again, and which answers count. The effects of
- * an answer are in `domain/request/outcome.ts`, `domain/request/provision.ts` and `domain/request/authorization.ts`.
- *
- * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it
- *    (INV-G2).
+ * 1. It is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
  * 2. The call keeps the consent with which it left, and the consent keeps its digest: an answer consents to nothing.
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
@@ -99,10 +95,7 @@ export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausi
 /** A parsed answer, with its signature if it has one. */
 export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
 
-/**
- * Admits an answer, recognises a repeat, or says why the answer does not count.
- * @param now epoch ms
- */
+/** Admits an answer, recognises a repeat, or says why it does not count. @param now epoch ms */
 export function admitAnswer(
   run: Run,
   asked: PauseKind,
@@ -128,18 +121,12 @@ export function admitAnswer(
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
-/**
- * Returns the person and the time since the request opened.
- * @param at epoch ms
- */
+/** The person and the time since the request opened. @param at epoch ms */
 export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
 
-/**
- * Remembers the acknowledgement, so that a resent answer gets it again (INV-D3).
- * @param at epoch ms
- */
+/** Remembers the acknowledgement, so that a resent answer gets it again (INV-D3). @param at epoch ms */
 export function remembering(
   run: Run,
   asked: PauseKind,

@@ -1,8 +1,5 @@
 /**
- * A call waits here for a person's answers to its server's questions, and takes them.
- *
- * This file owns which questions a person is asked, and what an answer does. `domain/request/input.ts` checks the form
- * of an answer; `domain/request/pause.ts` says which answers count.
+ * A person's answers to a server's questions: which are asked, and what an answer does.
  *
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
  * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.
@@ -111,10 +108,7 @@ export function refuseProvision(
   );
 }
 
-/**
- * Records an admitted answer. The call may be sent again, or goes on if its server waits on an open connection.
- * @param at epoch ms
- */
+/** Records an admitted answer: the call may be sent again, or goes on by its open connection. @param at epoch ms */
 export function provide(
   run: Run,
   asked: Paused<InputPause>,

@@ -104,9 +104,7 @@ export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
 /** MCP method. */
 const LIST = 'tools/list';
 
-/**
- * Opens a request for the authorization that the server requires; undefined once the list was asked about too often.
- */
+/** Opens a request for the authorization; undefined once the list was asked about too often. */
 export function listingAsked(
   run: Run,
   { server, index }: { readonly server: Pick<ServerBinding, 'name' | 'url'>; readonly index: number },
@@ -160,10 +158,7 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
   };
 }
 
-/**
- * Returns the id of a list as a call of turn 0, in which no model proposes calls.
- * @param index place of the server among those of the run
- */
+/** Id of a list as a call of turn 0, in which no model proposes calls. @param index of the server in the run */
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }

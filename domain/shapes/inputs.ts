@@ -1,8 +1,7 @@
 /**
- * Input of a workflow is read here without trust. Messages to runs and catalogs, and the claims of signatures, are
- * read by their schemas (docs/adr/0052), answers of activities by the shapes below.
- *
- * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+ * Reads the input of workflows without trust: any writer of the namespace can send any value. Messages and the claims
+ * of
+ * signatures by their schemas (docs/adr/0052), which are values only here; answers of activities by the shapes below.
  *
  * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
  *    values.
@@ -157,11 +156,10 @@ function valuesIn(value: unknown): number {
   return Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1);
 }
 
-// These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
-//
-// An answer that does not fit counts as lost; else the workflow task would fail for ever. The meaning of the fields, and
-// the proof that a worker of the zone wrote them (docs/adr/0047), belong to others. Further fields are allowed: other
-// releases answer with more.
+// Shapes of the answers of activities, as far as the workflow reads their fields (docs/adr/0046). An answer that does
+// not
+// fit counts as lost; else the workflow task would fail for ever. Further fields are allowed: other releases answer
+// more.
 
 /**
  * A field whose name ends with `?` may be missing. `time` is epoch ms of a date that can be written; `span` is a time that

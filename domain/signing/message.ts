@@ -1,6 +1,5 @@
 /**
- * A signature counts if it covers the message, and if its key may assert what the message says (INV-G2). Pure and
- * synchronous.
+ * A signature counts if it covers the message, and if its key may assert what the message says (INV-G2).
  *
  * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message, and for nothing else.
  * 2. A key asserts only what the operator lists: people, tenants, groups. Anything else is refused (INV-G4).
@@ -42,10 +41,7 @@ export interface Signer {
 
 export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';
 
-/**
- * Verifies a signature against what it must cover.
- * @param now epoch ms; undefined at dispatch, where the message was taken long ago
- */
+/** @param now epoch ms; undefined at dispatch, where the message was taken long ago */
 export function checkSignature(
   signature: string | undefined,
   about: SignedFor,

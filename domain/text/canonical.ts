@@ -49,8 +49,7 @@ export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }
 
-// Decodes base64url without padding (RFC 4648 §5) strictly: one text per value, so that nothing signed has a
-// second spelling.
+// Decodes base64url (RFC 4648 §5) strictly: one text per value, so that nothing signed has a second spelling.
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const VALUES = new Map([...ALPHABET].map((character, value) => [character, value]));

@@ -13,10 +13,7 @@ export function roundsNumber(text: string): boolean {
   return false;
 }
 
-/**
- * Returns the first number of a text that would become another one, or none (`1e999`).
- * @param text may be no JSON: whoever parses it tells that
- */
+/** The first number that would become another one, or none (`1e999`). @param text may be no JSON */
 export function changedNumber(text: string): string | undefined {
   for (const token of unquoted(text))
     if (token !== ':' && (isRounded(token) || Math.abs(Number(token)) === Infinity)) return token;
@@ -29,8 +26,7 @@ export function changedNumberText(number: string): string {
 }
 
 /**
- * Returns the name of the first member that stands twice in its object, as it is written. A value has one of the two, and
- * whoever else reads the text may take the other.
+ * The first member that stands twice in its object, as written: whoever else reads the text may take the other one.
  * @param text JSON
  */
 export function repeatedMember(text: string): string | undefined {

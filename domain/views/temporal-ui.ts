@@ -268,10 +268,7 @@ function postponers(extensions: readonly Extension[]): string {
   return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
-/**
- * Returns at most 1.5 KiB: the count, the next deadline, and the first five requests without arguments, fewer if names
- * are long.
- */
+/** At most 1.5 KiB: count, next deadline, and the first five requests without arguments, fewer if names are long. */
 export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
   const asking = askingCalls(run);
   const { nextDeadline } = waitOf(run);
