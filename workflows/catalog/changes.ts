@@ -1,6 +1,5 @@
 /**
- * Applies messages to a catalog. Each first asks the configuration who may send it, then acts on the catalog as it is
- * by then.
+ * Applies messages to a catalog. Each first asks the configuration who may send it.
  *
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
@@ -50,8 +49,7 @@ export async function connect(live: LiveCatalog, message: CatalogConnect, signed
   const { rules, taskQueue } = await reviewed(live, { by, connection: chosen, ...proofOf(signed) });
   const asked = taskQueue === undefined ? chosen : { ...chosen, taskQueue };
   const { status, connection: known } = live.catalog;
-  // A repeated connect only lists the tools again. A connect that would change something must name the version that its
-  // sender saw.
+  // A repeated connect only lists the tools again; one that would change something must name the version that was seen.
   if (status === 'connected' && hashOf(known) === hashOf(asked)) return refreshNow(live, message, rules);
   if (status !== 'new' || expectedVersion !== undefined) must(checkVersion(live.catalog, expectedVersion ?? 0));
   const trustsNow = live.catalog.connection?.trusted === true && live.catalog.connection.url === asked.url;

@@ -1,9 +1,8 @@
 /**
- * Registers the messages of a catalog: which are refused before they enter history, and the order in which the others
- * are handled.
+ * Registers the messages of a catalog.
  *
- * 1. A validator only reads. It goes by the configuration's last answer; the handler asks the configuration anew
- *    (`changes.ts`). A right that was taken away therefore counts at once, and a new right counts within a minute.
+ * 1. A validator only reads, by the configuration's last answer; the handler asks anew (`changes.ts`). A right that was
+ *    taken away therefore counts at once, and a new right counts within a minute.
  */
 import { defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
 import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
@@ -134,10 +133,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
   });
 }
 
-/**
- * Returns the first answer to a message that was sent before.
- * @throws ApplicationFailure if another message had the same id
- */
+/** The first answer to a message that was sent before. @throws ApplicationFailure if another message had the same id */
 function repeated({ catalog }: LiveCatalog, message: Message): CatalogAck | undefined {
   const before = catalog.answered.find(({ ack }) => ack.requestId === message.requestId);
   if (before === undefined) return undefined;

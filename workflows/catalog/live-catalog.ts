@@ -1,9 +1,4 @@
-/**
- * One execution of a catalog as the workflow holds it.
- *
- * It owns the catalog's state and ledger while this execution lives, and the handling of messages one after another. It
- * does not own the rules (`domain/`), nor what a message does (`handlers.ts`).
- */
+/** One execution of a catalog: its state and ledger, and the handling of messages one after another. */
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
@@ -66,9 +61,7 @@ export class LiveCatalog extends Entity {
     return this.#signing;
   }
 
-  /**
-   * @param trust undefined in trust mode `temporal`: the configuration says so, and messages to it need no key any more
-   */
+  /** @param trust undefined in trust mode `temporal`: messages to the catalog need no key any more */
   believe(trust: CatalogTrust | undefined): void {
     this.#signing = trust && { trust, readAt: Date.now() };
   }
@@ -116,8 +109,7 @@ export class LiveCatalog extends Entity {
     const answer = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
     const review = answered(this, 'reviewChange', answer);
     const { trust } = review;
-    // The keys also come with the review of a message that is not believed; the next such message is refused before it
-    // enters history.
+    // The keys also come with an unproven message; the next such message is refused before it enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);
     // Newer keys may have been read meanwhile, and they stay.
     else if (trust === 'unchanged' && asked !== undefined && this.#signing === asked) this.believe(asked.trust);
@@ -130,9 +122,7 @@ export class LiveCatalog extends Entity {
     return review;
   }
 
-  /**
-   * True while handing over, if more entries have come than the next execution can be given; they must be stored first.
-   */
+  /** True while handing over, if more entries have come than the next execution can be given. */
   get isOverfull(): boolean {
     return (
       this.#storedTo !== undefined && !canBeCarried(this.journal.entries(this.#storedTo, this.journal.ledgerLength))

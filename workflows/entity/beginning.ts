@@ -25,8 +25,7 @@ export function assertBegun(
 ): void {
   const isContinued = workflowInfo().continuedFromExecutionRunId !== undefined;
   const refused = (path: string, message: string): Error => final(failureOf(code, message, { path }));
-  // Only an execution of this service continues as new: if its carry is unreadable, the task waits for a worker that
-  // has the key.
+  // Only an execution of this service continues as new: an unreadable carry waits for a worker that has the key.
   if (isContinued) assertReadable(input, carry);
   const seen = seenAtStart(input);
   if (isUndecodable(seen)) throw refused('args[0]', `${named} ${seen.says}. Nothing was done.`);

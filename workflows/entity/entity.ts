@@ -75,10 +75,7 @@ export abstract class Entity {
     this.execution = { runId, originalRunId: originalExecutionRunId ?? runId, earlier };
   }
 
-  /**
-   * Temporal runs in which a message to this one may have been made. For live code only (INV-D4): the value differs
-   * after a reset.
-   */
+  /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
   get decidedIn(): readonly string[] {
     return decidedIn(this.execution);
   }
@@ -152,10 +149,7 @@ function ledgerPage({ journal }: Entity, ...asked: Bounds): LedgerPage {
 
 type Bounds = readonly [from: unknown, to: unknown];
 
-/**
- * Bounds of a page; a missing bound means everything.
- * @throws ApplicationFailure if a bound is not a whole number
- */
+/** Bounds of a page; a missing one means everything. @throws ApplicationFailure if one is not a whole number */
 function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
   return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
 }

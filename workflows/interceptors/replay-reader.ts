@@ -1,9 +1,7 @@
 /**
- * Shows a replay worker how a run or catalog would answer its queries after each activation, even if no worker can
- * continue it.
- *
- * It is in the bundle of reading only (`workers/replay/replayed-run.ts`), never in that of runs.
- * 1. It calls the query handlers themselves: they change nothing, and issue no command.
+ * Shows a replay worker how a run or catalog would answer its queries after each activation. In the bundle of reading
+ * only
+ * (`workers/replay/replayed-run.ts`). The query handlers change nothing, and issue no command.
  */
 import { proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { QUERIES, READING_QUEUE } from '../../contracts/names.ts';
@@ -48,8 +46,7 @@ interface Activator {
 }
 
 function activator(): Activator {
-  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes), and gives no other way to the
-  // handlers.
+  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes).
   return (globalThis as unknown as { readonly __TEMPORAL_ACTIVATOR__: Activator }).__TEMPORAL_ACTIVATOR__;
 }
 

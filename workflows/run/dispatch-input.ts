@@ -150,10 +150,7 @@ function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resoluti
   return { about, generation, approvers, definitionHash, ...times };
 }
 
-/**
- * Tells a dispatch how long in all its server may wait for people, in seconds. A read of a resource is not a tool call
- * and gets no such time.
- */
+/** How long in all a server may wait for people, in seconds. A read of a resource is no call and gets none. */
 export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
   const { server, tool } = judgement.target;
   const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;

@@ -1,11 +1,4 @@
-/**
- * Handles the updates and signals of a run; those that answer a request are in `answers.ts`. Handlers record and return
- * (INV-D3).
- *
- * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
- *    (INV-D4).
- * 2. A refused update never enters history (INV-G2).
- */
+/** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';

@@ -79,9 +79,7 @@ export class LiveRun extends Entity {
   readonly work = new CancellationScope();
   /** Scope of calls in flight; cancelled by cancellation of the run, and by a `stop` that says so. */
   readonly flights = new CancellationScope();
-  /**
-   * Calls whose dispatch is under way. Its worker holds the server's connection and may report the server's questions.
-   */
+  /** Calls whose dispatch is under way: its worker holds the connection, and may report questions. */
   readonly dispatching = new UnderWay<string>();
   /** Scopes of the edits that are being judged. */
   readonly judging = new UnderWay<CancellationScope>();
@@ -148,10 +146,7 @@ export class LiveRun extends Entity {
     return this.#toolset;
   }
 
-  /**
-   * The part of the transcript that a model step finds by digest: seen by the last step, or stored by earlier
-   * executions.
-   */
+  /** The part of the transcript that a model step finds by digest: seen by the last step, or stored. */
   get seen(): Seen {
     return this.#seen;
   }
@@ -182,10 +177,7 @@ export class LiveRun extends Entity {
     if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
-  /**
-   * Keeps calls that wait for their client, because the run is about to hand over. A client that is back in the same
-   * workflow task is told to the next execution.
-   */
+  /** Keeps calls that wait for their client: one that is back in the same task is told to the next execution. */
   holdBack(): void {
     this.#isLeaving = true;
   }
@@ -244,10 +236,7 @@ export class LiveRun extends Entity {
     return isChecking();
   }
 
-  /**
-   * The signed spec for inputs that reach a server. A run in trust mode `temporal` never has one, whatever its prepared
-   * run says.
-   */
+  /** For inputs that reach a server. A run in trust mode `temporal` has none, whatever its prepared run says. */
   get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
     return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
@@ -310,10 +299,7 @@ export class LiveRun extends Entity {
     for (const show of this.#shows) show();
   }
 
-  /**
-   * Takes what `prepareRun` found.
-   * @param at epoch ms; absent: now
-   */
+  /** Takes what `prepareRun` found. @param at epoch ms; absent: now */
   prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
@@ -410,10 +396,7 @@ export class LiveRun extends Entity {
     this.commit({ run: this.#run, facts });
   }
 
-  /**
-   * Applies a change, and withdraws what a waiting interruption overtakes.
-   * @param at epoch ms, at which the facts happened
-   */
+  /** Applies a change, and withdraws what a waiting interruption overtakes. @param at epoch ms of the facts */
   commit(change: Change, at = Date.now()): void {
     this.#apply(change, at);
     if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
@@ -424,10 +407,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /**
-   * Withdraws calls that only wait to be sent again, or for their client. A server may want a day, and a client may never
-   * come back; the message is to be read now.
-   */
+  /** Withdraws calls that only wait to be sent again, or for their client: that may take a day, or for ever. */
   #endWaits(): void {
     const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#mayWaitLong(state));
     if (waiting.length === 0 || !patched('as-documented')) return;
@@ -487,10 +467,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /**
-   * Marks the run as ended; it is over once it is stored, if it is. `stored` says that it is stored, or that nobody
-   * waits for that.
-   */
+  /** Marks the run as ended. `stored` then says that its record is stored, or that nobody waits for that. */
   endAs(status: EndStatus, isStored: boolean): void {
     if (isStored && this.isPrepared) this.#endsAs = status;
     this.enter(status);

@@ -1,8 +1,4 @@
-/**
- * Opens requests about something other than consent; `answers.ts` takes what people answer.
- *
- * 1. Only runs that were prepared for a kind of pause open one; in others the call ends.
- */
+/** Opens requests about something other than consent, only in runs prepared for it; `answers.ts` takes the answers. */
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
@@ -31,10 +27,7 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
   return true;
 }
 
-/**
- * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
- * @param handedAt epoch ms
- */
+/** Asks about a call whose outcome is unknown. Returns false if nobody is asked. @param handedAt epoch ms */
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
   const about = outcomePause(flight, ending, handedAt);

@@ -1,15 +1,11 @@
 /**
  * Checks who sent a message: in trust mode `temporal` every sender is believed, in mode `signed` only a trusted key's
- * signature.
+ * signature (`domain/signing/message.ts`). Answers to requests come here in mode `signed` only.
  *
- * It owns checking signatures on arrival, and reading the keys again. It does not own what a signature proves
- * (`domain/signing/message.ts`).
  * 1. A validator verifies, so that nothing unproven enters history (INV-G2). Anyone who may write to the namespace can
  *    write history itself, so the handlers of answers to requests verify again, by the keys of the run.
  * 2. A run that was started signed takes no message until it has read its keys (INV-G4).
  * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
- *
- * Answers to requests come here in trust mode `signed` only: `answers.ts` asks first.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
@@ -65,10 +61,7 @@ export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: Pa
   return refuse('SIGNATURE_EXPIRED', 'The answer was not taken while its signature was good.', { callId });
 }
 
-/**
- * Checks a signed decision by signal. The sender cannot be told that the keys must be read first, so stale keys are
- * read here.
- */
+/** Checks a decision by signal. Its sender cannot be told that keys must be read first: stale ones are read here. */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
   const { trust } = live;
   if (trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId: decision.callId });
@@ -80,10 +73,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
   return checked.kind === 'refuse' ? checked : undefined;
 }
 
-/**
- * Checks the signature of an update that is not a decision and has senders of its own, for validators.
- * @param message the parsed message, with its defaults filled in
- */
+/** Checks an update that is no answer and has senders of its own, for validators. @param message with its defaults */
 export function assertSigned(
   live: LiveRun,
   purpose: Exclude<SignedPurpose, 'start' | AnswerPurpose | CatalogPurpose>,

@@ -1,10 +1,8 @@
 /**
- * Shows a run to others: in Temporal UI and visibility, and by the answers to its queries, which leave no trace in
- * history.
+ * Shows a run to others: in Temporal UI and visibility, and by the answers to its queries.
  *
  * 1. At most one upsert of attributes and memo happens per workflow task, and none if nothing changed.
- * 2. Queries go by run id, because an answer is about one execution. `query-guard.ts` refuses some before they get
- *    here: those for which the worker loaded more than its workflow tasks.
+ * 2. Queries go by run id: an answer is about one execution. `query-guard.ts` refuses some before they get here.
  */
 import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
@@ -161,10 +159,7 @@ const BEFORE: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking']);
 
 const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
-/**
- * Status in lists. `thinking` and `acting` change every second and mean the same to a reader; a run that is being
- * stored is not over yet.
- */
+/** Status in lists. `thinking` and `acting` change every second; a run that is being stored is not over yet. */
 function shownStatus(status: RunStatus): string {
   return BUSY.has(status) ? RUNNING : status;
 }
