@@ -16,7 +16,7 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
-import type { Answered, Remembered } from '../../contracts/wire/carry.ts';
+import type { Remembered } from '../../contracts/wire/carry.ts';
 import { groupsOf, isMet, isSamePerson, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -99,7 +99,7 @@ export function admit(
 ): Admission {
   const consent: Expected<WaitingForConsent, DecisionAck> = {
     isAsked: (state) => state.status === 'waiting-for-consent',
-    repeated: (known) => (isPauseAnswer(known) || !isSame(known, decision) ? undefined : known.ack),
+    repeated: (known) => (isPauseAnswer(known) || known.message !== messageOf(decision) ? undefined : known.ack),
   };
   const admission = admitTo(run, decision, consent, ids, now);
   if (admission.kind !== 'accept') return admission;
@@ -288,10 +288,6 @@ export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
 
-function isSame(known: Answered, decision: Decision): boolean {
-  return known.message === messageOf(decision);
-}
-
 // A request refuses an answer: it is closed, it changed since it was read, it is over, or it expects another update.
 
 /** The update that answers a request, by what the request is about. */
@@ -376,6 +372,7 @@ function isOver({ turn, calls }: Run, asked: number): boolean {
   return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
 }
 
+/** `NaN` for an id that is not ours: no turn had it. */
 function turnOf(callId: string): number {
   return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
 }
@@ -405,26 +402,14 @@ export function refuseRight({ request, unsure, input, judgement }: Asking, decis
   if (right === undefined) return undefined;
   const { callId } = decision;
   if (!permits(request.approvers, right)) return notPermitted(right, callId);
-  if (judgement.target.hosted !== undefined)
-    return refuse(
-      'DECISION_NOT_PERMITTED',
-      `The provider of model ${judgement.target.hosted} makes call ${callId} and takes yes or no only: approve or reject it as it is.`,
-      { callId },
-    );
+  const fixed = (why: string): Refusal =>
+    refuse('DECISION_NOT_PERMITTED', `${why}: approve or reject it as it is.`, { callId });
+  const { hosted } = judgement.target;
+  if (hosted !== undefined)
+    return fixed(`The provider of model ${hosted} makes call ${callId} and takes yes or no only`);
   // An answer would claim that the call did not run, and an edit would make another call of it.
-  if (input !== undefined)
-    return refuse(
-      'DECISION_NOT_PERMITTED',
-      `The server has begun call ${callId} and asked for input: approve or reject it as it is.`,
-      { callId },
-    );
-  return unsure === undefined
-    ? undefined
-    : refuse(
-        'DECISION_NOT_PERMITTED',
-        `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
-        { callId },
-      );
+  if (input !== undefined) return fixed(`The server has begun call ${callId} and asked for input`);
+  return unsure === undefined ? undefined : fixed(`An earlier attempt of call ${callId} may have run`);
 }
 
 /** Refuses an answer over `limits.resultBytes`: the transcript holds it like a tool's result. */

@@ -80,10 +80,6 @@ export function admitSigned(
   if (decision.kind !== 'approve') return admission;
   const earlier = (admission.state.votes ?? []).map((vote) => vote.decision.signature ?? '');
   if (!isSameVoice(trust, earlier, signature)) return admission;
-  return {
-    kind: 'refuse',
-    code: 'APPROVER_NOT_ENTITLED',
-    message: `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`,
-    facts: { callId },
-  };
+  const message = `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
