@@ -23,9 +23,7 @@ export function catalogSays(catalog: CatalogView, tool: string, hash: string): C
   const refusal = refusalOf(entry, rule, `${server}/${tool}`);
   if (refusal !== undefined) return refusal;
   const { approvers, deadlineSeconds, requiresApproval } = entry.setting;
-  const stated = {
-    ...defined({ approvers, deadlineSeconds }),
-  };
+  const stated = defined({ approvers, deadlineSeconds });
   if (entry.acknowledged?.hash !== hash) return { kind: 'ask', rule: `${rule}/drift`, ...stated };
   return requiresApproval ? { kind: 'ask', rule, ...stated } : { kind: 'nothing', ...stated };
 }

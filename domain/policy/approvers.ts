@@ -242,7 +242,7 @@ type Stated = NonNullable<PolicyInput['approvers']>;
 
 export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
   const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
-  const rights = { ...defined({ may, remember }) };
+  const rights = defined({ may, remember });
   // `onlyInitiator` overrides everything else in the list.
   if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
   return {

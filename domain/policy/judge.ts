@@ -43,8 +43,6 @@ export interface PolicyLayers {
   readonly catalog?: CatalogSay;
 }
 
-export type JudgedTool = CalledTool;
-
 /** Settings of a rule for its requests; only a rule of the organisation says who is told. */
 type RuleEntry = Omit<ToolPolicyInput, 'action'> & { readonly notify?: NotifyRoute[] | undefined };
 
@@ -147,13 +145,7 @@ function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
 }
 
 function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
-  return {
-    layer: 'catalog',
-    policy: {},
-    action: 'ask',
-    rule: say.rule,
-    entry: ruleOf(say),
-  };
+  return { layer: 'catalog', policy: {}, action: 'ask', rule: say.rule, entry: ruleOf(say) };
 }
 
 /** Nobody knows if the arguments fit: people are asked where policy would allow, and told wherever they are asked. */
@@ -167,13 +159,8 @@ function explained(asked: readonly LayerVerdict[], { unchecked }: JudgedTool): E
   return [...explain, { rule: UNCHECKED, text: `The arguments could not be checked: the tool's schema ${unchecked}.` }];
 }
 
-function ruleOf({
-  approvers,
-  deadlineSeconds,
-}: Exclude<CatalogSay, { kind: 'deny' }>): Omit<ToolPolicyInput, 'action'> {
-  return {
-    ...defined({ approvers, deadlineSeconds }),
-  };
+function ruleOf({ approvers, deadlineSeconds }: Exclude<CatalogSay, { kind: 'deny' }>): RuleEntry {
+  return defined({ approvers, deadlineSeconds });
 }
 
 /** Returns the rule that decides, after those that ask because their match is uncertain. */
@@ -278,7 +265,7 @@ export interface Considered extends Omit<LayerRule, 'matches'> {
   readonly decides: boolean;
 }
 
-interface CalledTool {
+export interface JudgedTool {
   readonly server: string;
   /** Original name. */
   readonly tool: string;
@@ -290,7 +277,7 @@ interface CalledTool {
 }
 
 /** Evaluates the rules for this tool up to the first that decides for certain; the last rule always does. */
-export function consider(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Considered[] {
+export function consider(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): Considered[] {
   const considered: Considered[] = [];
   for (const { matches, ...rule } of rulesOf(policy, tool, ask)) {
     const holds = matches();
@@ -307,8 +294,9 @@ function statesDefault(policy: PolicyInput, server: string): boolean {
 }
 
 const DEFAULT = 'default';
+const ALWAYS = (): boolean => true;
 
-function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
+function rulesOf(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerRule[] {
   return [
     ...(policy.rules ?? [])
       // Rules that break glass stand apart from the list.
@@ -317,16 +305,16 @@ function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Laye
     ...listed(policy, tool),
     ...named(policy, tool),
     hasLists(policy)
-      ? inNeither()
+      ? { rule: 'lists/neither', action: 'ask', matches: ALWAYS }
       : byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
   ];
 }
 
-function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: CalledTool): boolean {
+function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: JudgedTool): boolean {
   return globMatches(match.server ?? '*', server) && globMatches(match.tool ?? '*', tool);
 }
 
-function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): LayerRule {
+function ordered(rule: PolicyRuleInput, tool: JudgedTool, ask: AskCondition): LayerRule {
   const { id, match: _, when, then, explain, neverRemember: __, ...entry } = rule;
   return {
     rule: `rules/${id}`,
@@ -337,7 +325,7 @@ function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): La
   };
 }
 
-function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: CalledTool, ask: AskCondition): Holds {
+function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: JudgedTool, ask: AskCondition): Holds {
   if (!isAbout(rule, tool)) return false;
   const hints = hintsHold(rule.match?.annotations, tool.annotations, tool.serverTrusted);
   if (hints === false) return false;
@@ -350,50 +338,36 @@ function hasLists({ always, never }: PolicyInput): boolean {
 }
 
 /** A tool in both lists asks, as does one in neither that the layer does not name: no strategy counts here. */
-function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
+function listed({ always = [], never = [] }: PolicyInput, tool: JudgedTool): LayerRule[] {
   const isIn = (list: readonly string[]): boolean =>
     list.some((entry) => {
       const glob = splitTool(entry);
       return globMatches(glob.server, tool.server) && globMatches(glob.tool, tool.tool);
     });
-  const isAlways = isIn(always);
   const isNever = isIn(never);
-  const matches = (): boolean => true;
-  if (isAlways) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches }];
-  return isNever ? [{ rule: 'lists/never', action: 'allow', matches }] : [];
+  if (isIn(always)) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches: ALWAYS }];
+  return isNever ? [{ rule: 'lists/never', action: 'allow', matches: ALWAYS }] : [];
 }
 
-function inNeither(): LayerRule {
-  return { rule: 'lists/neither', action: 'ask', matches: () => true };
-}
-
-function named({ servers }: PolicyInput, { server, tool }: CalledTool): LayerRule[] {
+function named({ servers }: PolicyInput, { server, tool }: JudgedTool): LayerRule[] {
   const ofServer = own(servers, server);
   const ofTool = own(ofServer?.tools, tool);
   const found: LayerRule[] = [];
   if (ofTool !== undefined) {
     const { action, ...entry } = typeof ofTool === 'string' ? { action: ofTool } : ofTool;
-    found.push({ rule: `servers/${server}/tools/${tool}`, action: known(action), entry, matches: () => true });
+    found.push({ rule: `servers/${server}/tools/${tool}`, action: known(action), entry, matches: ALWAYS });
   }
   if (ofServer?.default !== undefined)
-    found.push({ rule: `servers/${server}/default`, action: known(ofServer.default), matches: () => true });
+    found.push({ rule: `servers/${server}/default`, action: known(ofServer.default), matches: ALWAYS });
   return found;
 }
 
 function byStrategy(strategy: string | undefined, readOnly: boolean): LayerRule {
-  const matches = (): boolean => true;
-  switch (strategy) {
-    case 'never':
-      return { action: 'allow', rule: 'strategy/never', matches };
-    case 'annotations':
-      return readOnly
-        ? { action: 'allow', rule: 'strategy/annotations/read-only', matches }
-        : { action: 'ask', rule: 'strategy/annotations', matches };
-    case 'always':
-      return { action: 'ask', rule: 'strategy/always', matches };
-    default:
-      return { action: 'ask', rule: DEFAULT, matches };
-  }
+  const isSafe = strategy === 'annotations' && readOnly;
+  if (isSafe) return { action: 'allow', rule: 'strategy/annotations/read-only', matches: ALWAYS };
+  if (strategy === 'never') return { action: 'allow', rule: 'strategy/never', matches: ALWAYS };
+  const isKnown = strategy === 'annotations' || strategy === 'always';
+  return { action: 'ask', rule: isKnown ? `strategy/${strategy}` : DEFAULT, matches: ALWAYS };
 }
 
 /** An unknown action asks; a policy stored by a later version may have one. */
@@ -415,7 +389,7 @@ function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T
 
 function haltedBy(
   halt: Halt | undefined,
-  { server, tool }: CalledTool,
+  { server, tool }: JudgedTool,
 ): Extract<Verdict, { kind: 'deny' }> | undefined {
   if (halt === undefined || halt.servers?.includes(server) === false) return undefined;
   const what = halt.servers === undefined ? 'All tool calls are' : `All calls of ${server} are`;
@@ -430,7 +404,7 @@ function haltedBy(
 /** The rule that breaks glass for a call now. @param now epoch ms */
 function glassFor(
   rules: readonly Pick<OrganisationRule, 'id' | 'match' | 'when' | 'then' | 'breakGlass'>[],
-  tool: CalledTool,
+  tool: JudgedTool,
   ask: AskCondition,
   now: number,
 ): BrokenGlass | undefined {

@@ -187,9 +187,7 @@ function sameTool({ target: was }: ResolvedJudgement, { target: is }: Judgement)
 }
 
 function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'description' | 'annotations'> {
-  return {
-    ...defined({ description, annotations }),
-  };
+  return defined({ description, annotations });
 }
 
 /** Bytes of all arguments kept for a call; an edit's arguments also stand in its decision. */

@@ -17,7 +17,6 @@ import {
   type InFlight,
   isSettled,
   judged,
-  refusedAgain,
   type Run,
   type RunIds,
 } from '../state/run.ts';
@@ -35,7 +34,7 @@ export function judgedAll(
 ): Change {
   const current = stillStanding(run, judgements, at);
   const facts: LedgerFact[] = [...current.facts];
-  const duplicates = new Duplicates();
+  const seen = new Map<string, string>();
   const calls = run.calls.map((state) => {
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
@@ -43,8 +42,8 @@ export function judgedAll(
     const before = answeredBefore(run, state.call, judgement);
     const now =
       before === undefined
-        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
-        : refusedAgain(state.call, judgement, before);
+        ? duplicate(judged(state.call, judgement, at), target && firstAlike(seen, state.call, target))
+        : ({ status: 'settled', call: state.call, judgement, outcome: before } as const);
     facts.push(verdictFact(state.call, judgement, policyVersion));
     const { next, facts: told } = answeredByStanding(current.run, now, at);
     facts.push(...told);
@@ -199,17 +198,12 @@ function answeredBefore(
   return outcome;
 }
 
-/** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
-class Duplicates {
-  readonly #first = new Map<string, string>();
-
-  /** Returns the id of the first equal call of the turn. */
-  of(call: ProposedCall, target: ToolTarget): string | undefined {
-    const key = keyOf(call, target);
-    const first = this.#first.get(key);
-    if (first === undefined) this.#first.set(key, call.callId);
-    return first;
-  }
+/** Returns the id of the first equal call of the turn, if this one is not. @param seen by key */
+function firstAlike(seen: Map<string, string>, call: ProposedCall, target: ToolTarget): string | undefined {
+  const key = keyOf(call, target);
+  const first = seen.get(key);
+  if (first === undefined) seen.set(key, call.callId);
+  return first;
 }
 
 function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
@@ -220,11 +214,15 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
   switch (outcome.kind) {
     case 'rejected':
       if (outcome.repeatOf !== undefined) return [];
-      return [{ key, outcome: { ...outcome, reason: cut(outcome.reason), repeatOf: call.callId } }];
+      return [
+        { key, outcome: { ...outcome, reason: bounded(outcome.reason, REASON_CHARACTERS), repeatOf: call.callId } },
+      ];
     case 'denied':
       // Every other code depends on the moment, or is found again at no cost.
       if (outcome.repeatOf !== undefined || outcome.code !== 'POLICY_DENIED') return [];
-      return [{ key, outcome: { ...outcome, message: cut(outcome.message), repeatOf: call.callId } }];
+      return [
+        { key, outcome: { ...outcome, message: bounded(outcome.message, REASON_CHARACTERS), repeatOf: call.callId } },
+      ];
     default:
       return [];
   }
@@ -233,8 +231,4 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
 /** Names a call by what it would do: a repeat has the same key. */
 export function keyOf(call: ProposedCall, { server, tool }: ToolTarget): string {
   return hashOf({ server, tool, arguments: call.arguments });
-}
-
-function cut(text: string): string {
-  return bounded(text, REASON_CHARACTERS);
 }

@@ -374,22 +374,15 @@ export function withRequest<State extends Asking>(
 /** Applies the verdict of the judge to a proposed call. @param at epoch ms */
 export function judged(call: ProposedCall, judgement: Judgement, at: number): CallState {
   const { verdict, target } = judgement;
-  if (verdict.kind === 'deny')
-    return {
-      status: 'settled',
-      call,
-      judgement,
-      outcome: { kind: 'denied', code: verdict.code, message: verdict.message },
-    };
-  if (target === undefined) {
-    // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
-    return {
-      status: 'settled',
-      call,
-      judgement,
-      outcome: { kind: 'denied', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' },
-    };
-  }
+  const denied = (code: string, message: string): Settled => ({
+    status: 'settled',
+    call,
+    judgement,
+    outcome: { kind: 'denied', code, message },
+  });
+  if (verdict.kind === 'deny') return denied(verdict.code, verdict.message);
+  // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
+  if (target === undefined) return denied('TOOL_UNKNOWN', 'The tool is not known.');
   const resolved = { ...judgement, target };
   if (verdict.kind === 'allow') return { status: 'cleared', call, judgement: resolved, attempts: 0 };
   return {
@@ -410,11 +403,6 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
 export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
   if (duplicateOf === undefined || (state.status !== 'waiting-for-consent' && state.status !== 'cleared')) return state;
   return { ...state, duplicateOf };
-}
-
-/** Settles a call that repeats a refused one with the earlier outcome, whatever policy says now. */
-export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: Outcome): CallState {
-  return { status: 'settled', call, judgement, outcome };
 }
 
 /** Applies a decision that settles the request: the last approval needed, a rejection, or an answer. */
