@@ -315,7 +315,7 @@ export interface Extension {
 // People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
 /** The request that was answered, and when. */
-interface Asked<About extends Pause = Pause> {
+export interface Asked<About extends Pause = Pause> {
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: PauseRequest<About>;

@@ -11,6 +11,7 @@
  * 5. A reminder or escalation due at the deadline or later never happens.
  * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */
+import { defined } from '../../contracts/defined.ts';
 import { isListing } from '../../contracts/names.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -106,7 +107,8 @@ function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number)
   return extendableToSeconds === undefined ? undefined : openedAt + extendableToSeconds * 1_000;
 }
 
-function instantOf(ms: number): string {
+/** @param ms epoch ms */
+export function instantOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
@@ -151,7 +153,7 @@ export function tellDue<State extends Asking>(
   const about = { callId: call.callId, generation: request.generation };
   const facts = due.map(({ kind, at }): LedgerFact =>
     kind === 'reminder'
-      ? { kind: 'request.reminded', ...about, deadline: new Date(request.deadline).toISOString() }
+      ? { kind: 'request.reminded', ...about, deadline: instantOf(request.deadline) }
       : { kind: 'request.escalated', ...about, approvers: ruleAt(request.approvers, at - request.openedAt) },
   );
   return { state: withRequest(state, { told: last.at }), facts };
@@ -179,8 +181,7 @@ export function shownOf(request: OpenRequest): Shown {
   const reminder = past.find(({ kind }) => kind === 'reminder');
   const escalation = past.findLast(({ kind }) => kind === 'escalation');
   return {
-    ...(reminder === undefined ? {} : { remindedAt: reminder.at }),
-    ...(escalation === undefined ? {} : { escalatedAt: escalation.at }),
+    ...defined({ remindedAt: reminder?.at, escalatedAt: escalation?.at }),
     approvers:
       escalation === undefined ? request.approvers : ruleAt(request.approvers, escalation.at - request.openedAt),
   };
@@ -198,7 +199,7 @@ export function lapsedSince(decidedAt: number, now: number, ...rules: readonly A
 
 /** Describes the lapse for people and the ledger. @param end epoch ms */
 export function describeLapse(end: number): string {
-  return `The approval held until ${new Date(end).toISOString()}; it needs a fresh one.`;
+  return `The approval held until ${instantOf(end)}; it needs a fresh one.`;
 }
 
 // A run's grant may end before the deadline of a request; a call approved after that end has no authorization (F13).

@@ -10,7 +10,8 @@ import { defined } from '../../contracts/defined.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
-import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
+import type { Asked, Retry, Unsure } from '../../contracts/wire/carry.ts';
+import type { PauseProof } from '../../contracts/wire/proofs.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -33,6 +34,7 @@ import {
 } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { refuse } from '../text/refusal.ts';
+import { instantOf } from './deadline.ts';
 import { type AdmissionOf, admitTo, namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
@@ -180,4 +182,15 @@ export function answerFact<Kind extends string>(
     ...defined({ comment }),
     ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
+}
+
+/** The answered request in the shape that a dispatch takes. */
+export function pauseProof<About extends Pause>({
+  decidedAt,
+  request,
+  definitionHash,
+}: Asked<About>): PauseProof<About> {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instantOf(openedAt), deadline: instantOf(deadline), decidedAt: instantOf(decidedAt) };
+  return { about, generation, approvers, definitionHash, ...times };
 }

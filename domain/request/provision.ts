@@ -35,7 +35,7 @@ import {
   problemInResponses,
   withAnswers,
 } from './input.ts';
-import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
+import { answerFact, type Paused, paused, pauseProof, type Pausing, remembering, resumed } from './pause.ts';
 import { endedBy } from './transitions.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
@@ -117,7 +117,8 @@ export function provide(
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
   const { state } = due;
-  const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
+  const { definitionHash } = state.judgement.target;
+  const fresh: Provided = { provision, decidedAt: at, request: state.request, definitionHash };
   const next =
     state.status === 'asking-on-connection'
       ? backInFlight(state, { kind: 'answered', provided: fresh }, at)
@@ -126,10 +127,6 @@ export function provide(
     ...remembering(replaceCall(run, next), 'input', provision, at),
     facts: [...due.facts, providedFact(state, provision)],
   };
-}
-
-function definitionOf({ judgement }: Paused): Pick<Provided, 'definitionHash'> {
-  return { definitionHash: judgement.target.definitionHash };
 }
 
 function withProvided(state: WaitingForAnswer<InputPause>, fresh: Provided): Sendable {
@@ -151,12 +148,8 @@ export function responsesHash(provision: SignedProvision): string | undefined {
 }
 
 function providedFact(state: Paused<InputPause>, provision: SignedProvision): LedgerFact {
-  const hash = responsesHash(provision);
-  return {
-    kind: 'input.provided',
-    ...answerFact(state, provision),
-    ...defined({ responsesHash: hash }),
-  };
+  const hash = defined({ responsesHash: responsesHash(provision) });
+  return { kind: 'input.provided', ...answerFact(state, provision), ...hash };
 }
 
 /** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */
@@ -164,17 +157,7 @@ export function forgotten(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], ({ input: _, ...begins }) => ({ call: notSent(begins), facts: [] }));
 }
 
-/** Returns the answers in the shape that the dispatch activity takes. */
-export function provisionProofs(provided: readonly Provided[]): readonly ProvisionProof[] {
-  return provided.map(provisionProof);
-}
-
-export function provisionProof({ provision, decidedAt, request, definitionHash }: Provided): ProvisionProof {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { provision, about, generation, approvers, definitionHash, ...times };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
+/** Returns an answer in the shape that the dispatch activity takes. */
+export function provisionProof({ provision, ...asked }: Provided): ProvisionProof {
+  return { provision, ...pauseProof(asked) };
 }

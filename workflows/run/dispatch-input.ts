@@ -6,13 +6,15 @@ import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { Authorized, Consent, MadeDecision, OpenRequest, Retry } from '../../contracts/wire/carry.ts';
-import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import type { Authorized, Consent, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
+import { instantOf } from '../../domain/request/deadline.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
-import { provisionProofs } from '../../domain/request/provision.ts';
+import { pauseProof } from '../../domain/request/pause.ts';
+import { provisionProof } from '../../domain/request/provision.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
 import { type Dispatched, grantsFor, type InFlight } from '../../domain/state/run.ts';
@@ -29,7 +31,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const standing = consent?.made.standing === undefined ? undefined : standingProof(live, state);
   return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
     ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
-    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
+    ...retryOf(state),
     ...defined({ mayHaveRun: state.again }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
@@ -61,7 +63,7 @@ function decisionProof({ made, request }: Consent, edit: DecisionProof['edit']):
     generation: request.generation,
     approvers: request.approvers,
     ...deadlineOf(request),
-    decidedAt: instant(made.decidedAt),
+    decidedAt: instantOf(made.decidedAt),
     ...defined({ edit }),
     ...votedAt(request, made, edit),
   };
@@ -83,9 +85,9 @@ function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchI
 
 /** Gives the original deadline, and the extensions that led to the final one. */
 function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
-  if (extended === undefined) return { deadline: instant(deadline) };
-  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
-  return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
+  if (extended === undefined) return { deadline: instantOf(deadline) };
+  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instantOf(decidedAt) }));
+  return { deadline: instantOf(extended.from), extended: { openedAt: instantOf(openedAt), by } };
 }
 
 /** Gives the time of each vote, if the rule lets time decide who may vote. */
@@ -95,17 +97,13 @@ function votedAt(
   edit: DecisionProof['edit'],
 ): Pick<DecisionProof, 'voted'> {
   if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
-  return { voted: { openedAt: instant(openedAt), further: further.map(({ decidedAt }) => instant(decidedAt)) } };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  return { voted: { openedAt: instantOf(openedAt), further: further.map(({ decidedAt }) => instantOf(decidedAt)) } };
 }
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
 export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
   if (input === undefined || !live.asksAbout('input')) return inputBefore(live);
-  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+  return { input: { provided: input.provided.map(provisionProof), leg: input.leg } };
 }
 
 /** Tells a call whose server has asked nothing yet that it may ask, if the run can wait for input. */
@@ -131,23 +129,19 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
   return {
     authorizations: given.map(({ answer, further, ...shown }) => ({
       answer,
-      ...shownThen(shown),
+      ...pauseProof(shown),
       ...(further === undefined
         ? {}
-        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instantOf(each.decidedAt) })) }),
     })),
   };
 }
 
 /** Proof of the decision to send a call again, with what its author was shown. */
-export function retryProof({ resolution, ...shown }: Retry): RetryProof {
-  return { resolution, ...shownThen(shown) };
-}
-
-function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { about, generation, approvers, definitionHash, ...times };
+function retryOf({ retry }: InFlight): Pick<DispatchInput, 'retry'> {
+  if (retry === undefined) return {};
+  const { resolution, ...shown } = retry;
+  return { retry: { resolution, ...pauseProof(shown) } };
 }
 
 /** How long in all a server may wait for people, in seconds. A read of a resource is no call and gets none. */
