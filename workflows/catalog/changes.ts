@@ -36,9 +36,8 @@ import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertFailure } from '../entity/unread.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-import { refusal } from './trust.ts';
+import { type Message, refusal } from './trust.ts';
 
-type Message = Parameters<typeof answer>[1];
 /** The signature of a message, in trust mode `signed`. */
 type Signed = SignedChange | undefined;
 
@@ -198,7 +197,7 @@ async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['revie
 
 function answer(
   live: LiveCatalog,
-  message: { readonly requestId: string; readonly by: Approver },
+  message: Message,
   { catalog, facts }: CatalogChange,
   more: Partial<CatalogAck> = {},
   signed?: Signed,
@@ -230,7 +229,7 @@ function mustBeConnected({ catalog }: LiveCatalog): void {
 
 export function forbidden(
   { catalog: { tenant, server } }: LiveCatalog,
-  by: Message['by'],
+  by: Approver,
   right: CatalogRight,
 ): ApplicationFailure {
   return failureOf(

@@ -7,7 +7,6 @@
 import { defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
 import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogAck, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
@@ -27,7 +26,14 @@ import { askedAbout, onNudge, onUpdate, parsed, refuseWith, serveEntity } from '
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
+import {
+  assertSignedChange,
+  assertTrustReadable,
+  type Message,
+  openedChange,
+  readTrust,
+  signedChange,
+} from './trust.ts';
 
 // Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
 const connectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.connect);
@@ -39,11 +45,6 @@ const decideChangeUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.d
 const catalogTrustUpdate = defineUpdate<void, []>(CATALOG_UPDATES.refreshTrust);
 
 const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]>(QUERIES.snapshot);
-
-interface Message {
-  readonly requestId: string;
-  readonly by: Approver;
-}
 
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;

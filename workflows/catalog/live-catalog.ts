@@ -1,6 +1,5 @@
 /** One execution of a catalog: its state and ledger, and the handling of messages one after another. */
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
@@ -10,7 +9,7 @@ import { type Catalog, type CatalogChange, startCatalog } from '../../domain/cat
 import { carriedExecutions } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
-import { Entity } from '../entity/entity.ts';
+import { Entity, refuseWith } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { reviewActivities } from './activities.ts';
@@ -133,8 +132,7 @@ export class LiveCatalog extends Entity {
   commit(change: CatalogChange): void {
     const { catalog, facts } = change;
     if (catalog === this.catalog) return;
-    const refusal = overLimit(change);
-    if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+    refuseWith(overLimit(change));
     const { connection, status, revision } = this.catalog;
     this.#catalog = { ...catalog, revision: revision + 1 };
     if (catalog.connection !== connection || catalog.status !== status) this.#listing?.cancel();

@@ -20,7 +20,8 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
-interface Message {
+/** What every message to a catalog has. */
+export interface Message {
   readonly requestId: string;
   readonly by: Approver;
 }

@@ -2,7 +2,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import { assertReadable, seenAtStart } from './unread.ts';
+import { assertReadable, seenAt } from './unread.ts';
 
 /** How an entity may begin, and the words that refuse another start. */
 export interface Beginning {
@@ -27,7 +27,7 @@ export function assertBegun(
   const refused = (path: string, message: string): Error => final(failureOf(code, message, { path }));
   // Only an execution of this service continues as new: an unreadable carry waits for a worker that has the key.
   if (isContinued) assertReadable(input, carry);
-  const seen = seenAtStart(input);
+  const seen = seenAt('start', input);
   if (isUndecodable(seen)) throw refused('args[0]', `${named} ${seen.says}. Nothing was done.`);
   const refusal = refuse();
   if (refusal !== undefined) throw refused(refusal.path, refusal.message);

@@ -61,18 +61,12 @@ export function seenAs(reader: Reader, value: unknown): unknown {
   return seenAt(String(reader.nextInput()), value);
 }
 
-/** The same for a signal, which earlier builds left out of the count. @param place of this input in each replay */
-export function seenApart(place: string, value: unknown): unknown {
-  return seenAt(place, value);
-}
-
-/** Returns the input with which an execution was started. */
-export function seenAtStart(value: unknown): unknown {
-  return seenAt('start', value);
-}
-
-/** Follows history, whatever today's keys can read: there is one marker with the reason given then, or none. */
-function seenAt(place: string, value: unknown): unknown {
+/**
+ * The same for an input that is not counted. Follows history, whatever today's keys can read: there is one marker with
+ * the reason given then, or none.
+ * @param place of this one input, the same in each replay
+ */
+export function seenAt(place: string, value: unknown): unknown {
   const marker = (reason: UndecodableReason): string => `${UNREAD}${place}-${reason}`;
   const { isReplaying } = workflowInfo().unsafe;
   // In a replay, asking for a marker that is not there leaves no trace.

@@ -27,6 +27,7 @@ import { EMPTY_JOURNAL, marked } from '../../domain/run/journal.ts';
 import { EMPTY_TALLY, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import { interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
 import { withLinks } from '../../domain/run/resource-link.ts';
+import { identityOf } from '../../domain/run/stretch.ts';
 import { listed } from '../../domain/run/toolset.ts';
 import { closeTurn } from '../../domain/run/turn.ts';
 import {
@@ -227,8 +228,7 @@ export class LiveRun extends Entity {
   }
 
   get identity(): RunIdentity {
-    const { namespace, workflowId } = workflowInfo();
-    return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
+    return identityOf(workflowInfo(), this.prepared);
   }
 
   /** True in trust mode `signed`. The start of the run decides this, whatever was said of the run since. */

@@ -45,7 +45,7 @@ export function openedAnswer<T extends object>(
 export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
   const trust = freshTrust(live, answer.signature);
   const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());
-  if (checked.kind === 'refuse') throw refusal(checked);
+  if (checked.kind === 'refuse') throw coded(checked.code, checked.message, checked.facts);
 }
 
 /**
@@ -98,7 +98,7 @@ export function assertSigned(
     ...defined({ jti, groups }),
   };
   const checked = checkSignature(signature, about, trust, Date.now());
-  if (checked.kind === 'refuse') throw refusal(checked);
+  if (checked.kind === 'refuse') throw coded(checked.code, checked.message, checked.facts);
   // The rule of the standing decision says who may forget it; that check is made elsewhere.
   if (purpose === 'forget') return;
   if (maySend(purpose, trust, live.prepared.initiator.id, person, checked.groups)) return;
@@ -141,10 +141,6 @@ export function refreshTrust(live: LiveRun): void {
     // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
     if (trust !== undefined) live.believe(trust, Date.now());
   });
-}
-
-function refusal({ code, message, facts }: Refusal): Error {
-  return coded(code, message, facts);
 }
 
 function coded(code: ErrorCode, message: string, facts: ErrorFacts = {}): Error {
