@@ -32,17 +32,14 @@ export class TotalPayloadConverter implements PayloadConverter {
     isUndecodable(value) ? undecodablePayload(value.reason) : this.#sdk.toPayload(value, context, hint);
 
   fromPayload<T>(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): T {
-    // Sound as in the SDK: values from the wire are not checked against the requested type; handlers parse them.
-    return this.#read(payload, context, hint) as T;
-  }
-
-  #read(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): unknown {
     const reason = whyNot(payload);
-    if (reason !== undefined) return new Undecodable(reason);
+    // Sound as in the SDK: values from the wire are not checked against the requested type; handlers parse them.
+    if (reason !== undefined) return new Undecodable(reason) as T;
     try {
-      return this.#sdk.fromPayload(payload, context, hint);
+      return this.#sdk.fromPayload(payload, context, hint) as T;
     } catch {
-      return new Undecodable('json');
+      // Sound: as above.
+      return new Undecodable('json') as T;
     }
   }
 }
