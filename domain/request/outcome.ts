@@ -7,7 +7,7 @@
  * 3. A worker's report is checked like any outside input: anybody who may write to the namespace can send one.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
@@ -48,7 +48,7 @@ export function resolve(
     facts: [
       ...due.facts,
       resolvedFact(state, resolution),
-      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, tokenOf(asked))] : []),
+      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, asked.request.about.token)] : []),
       ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],
   };
@@ -70,10 +70,6 @@ function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolut
     approvers: request.approvers,
     deadlineSeconds: Math.ceil((request.deadline - request.openedAt) / 1_000),
   });
-}
-
-function tokenOf({ request }: WaitingForAnswer<OutcomePause>): TokenEvidence | undefined {
-  return request.about.token;
 }
 
 /** Refuses a recorded result over `limits.resultBytes`: the transcript holds it like a tool's result. */
@@ -112,12 +108,8 @@ export function recordedHash(resolution: Said): string | undefined {
 }
 
 function resolvedFact(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolution): LedgerFact {
-  const recorded = recordedHash(resolution);
-  return {
-    kind: 'outcome.resolved',
-    ...answerFact(state, resolution),
-    ...defined({ recordedHash: recorded }),
-  };
+  const hash = defined({ recordedHash: recordedHash(resolution) });
+  return { kind: 'outcome.resolved', ...answerFact(state, resolution), ...hash };
 }
 
 // The request for an outcome shows what the run and the worker know of the call.

@@ -28,6 +28,7 @@ import { withoutRedacted } from '../policy/redaction.ts';
 import {
   type Approved,
   approved,
+  callOf,
   type CallState,
   type Change,
   isEdit,
@@ -196,7 +197,7 @@ export function refuseRemember(
   if (isEdit(decision)) return wrong('cannot be said of other arguments than were shown', 'remember');
   if (remember.until !== undefined && !(now < Date.parse(remember.until)))
     return wrong('must be later than now', 'remember.until');
-  if (unknownName(remember, call.arguments) !== undefined)
+  if (remember.scope === 'arguments' && !remember.names.every((name) => Object.hasOwn(call.arguments, name)))
     return wrong('must be names of arguments that the call has', 'remember.names');
   if (byteLength(canonicalJson(call.arguments)) > MOST_REMEMBERED_BYTES)
     return refuse(
@@ -223,10 +224,6 @@ export function refuseRemember(
 
 function bytesOf(args: JsonObject, approvers: ApproverRule, decisions: readonly SignedDecision[]): number {
   return byteLength(canonicalJson([args, approvers, decisions]));
-}
-
-function unknownName(remember: Remember, args: JsonObject): string | undefined {
-  return remember.scope === 'arguments' ? remember.names.find((name) => !Object.hasOwn(args, name)) : undefined;
 }
 
 /** Drops the comment, which the ledger has. A signed decision is kept whole, as its signature covers it. */
@@ -282,7 +279,7 @@ export const MOST_FORGOTTEN = 100;
  * @param grant hash of the run's grant for the server
  */
 export function remembered(run: Run, callId: string, at: number, grant?: string): Change {
-  const state = run.calls.find(({ call: { callId: each } }) => each === callId);
+  const state = callOf(run, callId);
   if (state?.status !== 'approved' || state.consent.made.standing !== undefined) return { run, facts: [] };
   const { consent, judgement, call } = state;
   const { made, request } = consent;

@@ -72,18 +72,14 @@ export function assembleToolset(parts: readonly ToolsetPart[]): OfferedTool[] {
   }
   return offered.map((tool) => {
     const plain = plainName(tool.server, tool.definition.name);
-    const usable = LEGAL.test(plain) && uses.get(plain) === 1 && !looksHashed(plain);
+    // A plain name that ends like a hashed one is hashed too, so that the two kinds never collide.
+    const usable = LEGAL.test(plain) && uses.get(plain) === 1 && !HASHED.test(plain);
     return { ...tool, modelName: usable ? plain : hashedName(tool.server, tool.definition.name) };
   });
 }
 
 function plainName(server: string, tool: string): string {
   return `${server}__${tool}`;
-}
-
-/** A plain name that ends like a hashed one is hashed too, so that the two kinds never collide. */
-function looksHashed(name: string): boolean {
-  return HASHED.test(name);
 }
 
 function hashedName(server: string, tool: string): string {
@@ -113,7 +109,8 @@ export function listingAsked(
   ids: RunIds,
 ): Change | undefined {
   const before = callOf(run, listingId(index));
-  const state = before?.status === 'cleared' ? underWay(before) : firstOf(server, index);
+  const state: InFlight =
+    before?.status === 'cleared' ? { status: 'in-flight', ...resolvedOf(before) } : firstOf(server, index);
   const about: AuthorizationPause | undefined = authorizationPause(state, need);
   if (about === undefined) return undefined;
   const next = paused(state, about, pausing);
@@ -136,10 +133,6 @@ export function whyEnded({ request, outcome }: Settled): Unhelped {
   if (outcome.kind === 'expired')
     return { reason, message: `${message} Nobody gave another one by ${outcome.deadline}.` };
   return { reason, message };
-}
-
-function underWay(state: Parameters<typeof resolvedOf>[0]): InFlight {
-  return { status: 'in-flight', ...resolvedOf(state) };
 }
 
 function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: number): InFlight {

@@ -18,17 +18,9 @@ export function canonicalJson(value: unknown): string {
 }
 
 function scalarJson(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return JSON.stringify(value);
-    case 'number':
-      if (Number.isFinite(value)) return JSON.stringify(value);
-      throw noJson();
-    default:
-      if (value === null) return 'null';
-      throw noJson();
-  }
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return JSON.stringify(value);
+  throw noJson();
 }
 
 function noJson(): TypeError {
