@@ -18,12 +18,10 @@ const READ_HERE = new Set(['binary/null', 'binary/plain', 'json/plain']);
 /** Deeper values would overflow the stack of recursive code, which happens beyond some thousand levels. */
 const MOST_LEVELS = 1_000;
 
-/** Returns the payload that replaces an unreadable one. */
 export function undecodablePayload(reason: UndecodableReason): Payload {
   return { metadata: { encoding: asciiBytes(UNDECODABLE_ENCODING), reason: asciiBytes(reason) } };
 }
 
-/** Returns an `Undecodable` where the SDK's converter would throw. */
 export class TotalPayloadConverter implements PayloadConverter {
   readonly #sdk = new DefaultPayloadConverter();
 

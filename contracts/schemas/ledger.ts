@@ -91,7 +91,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     ...given,
     /** Hashes of the shown arguments, and of those that the approver put in their place. */
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
-    /** Hash of an answer in the tool's place. */
     answerHash: Sha256Hex.optional(),
     /** Evidence of the decision's signature, in trust mode `signed`. */
     signature: SignatureEvidence.optional(),
@@ -104,7 +103,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     decisionId: z.string(),
     answer: z.enum(['retry', 'succeeded', 'failed']),
     ...given,
-    /** Hash of the recorded result or message. */
     recordedHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),

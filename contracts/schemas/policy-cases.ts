@@ -12,11 +12,9 @@ export const PolicyCase = z.strictObject({
   call: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/.{1,128}$/, 'must look like server/tool'),
   /** The server's annotations of the tool. */
   annotations: ToolAnnotations.optional(),
-  /** The initiator of the run. */
   initiator: Identifier.default('someone'),
   initiatorGroups: z.array(Identifier).max(100).default([]),
   tenant: Identifier.default('default'),
-  /** Arguments of the call. */
   args: JsonObject.default({}),
   turn: z.int().min(1).default(1),
   /** Time of judging; absent means now. */

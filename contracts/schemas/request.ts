@@ -123,7 +123,6 @@ export const Resolution = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('retry'), ...answerTo, comment }),
   /** Records success; the model reads the result as the words of the person. */
   z.strictObject({ kind: z.literal('succeeded'), ...answerTo, result: words, comment }),
-  /** Records failure. */
   z.strictObject({ kind: z.literal('failed'), ...answerTo, message: reason, comment }),
 ]);
 export type Resolution = z.infer<typeof Resolution>;

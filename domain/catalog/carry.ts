@@ -55,7 +55,6 @@ export function overLimit({ catalog, facts }: CatalogChange): Refusal | undefine
   return undefined;
 }
 
-/** True if these entries fit into the input of the next execution. */
 export function canBeCarried(entries: readonly LedgerEntry[]): boolean {
   return entries.length <= MOST_CARRIED && bytesOf(entries) <= MOST_CARRIED_BYTES;
 }

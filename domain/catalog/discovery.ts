@@ -19,7 +19,6 @@ import { type Catalog, type CatalogChange, hasDrifted, withListings } from './st
 const MOST_ENTRIES = 1_500;
 
 export interface Found extends CatalogDiscovery {
-  /** Number of the refresh. */
   readonly refresh: number;
 }
 
@@ -132,9 +131,7 @@ function refreshedFact(
 export interface FieldDifference {
   /** Path in readable form: `inputSchema.properties.path.type`. */
   readonly path: string;
-  /** Absent if the field is new. */
   readonly before?: JsonValue;
-  /** Absent if the field is gone. */
   readonly after?: JsonValue;
 }
 

@@ -7,7 +7,6 @@ import { rightsOf } from './settings.ts';
 
 type Administrators = CatalogRules['administrators'];
 
-/** Keeps the administrators of one tenant. */
 export function administratorsOf(
   administrators: readonly (Administrators[number] & { readonly tenant: string })[],
   tenant: string,
@@ -17,7 +16,6 @@ export function administratorsOf(
     .map(({ ids, groups, may }) => ({ ids, groups, may: [...may] }));
 }
 
-/** Lists what a person with these rights may do now. */
 export function catalogOffers(
   { status }: Pick<CatalogSnapshot, 'status'>,
   rights: ReadonlySet<CatalogRight>,

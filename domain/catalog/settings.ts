@@ -45,7 +45,6 @@ export function checkVersion(catalog: Catalog, expected: number): Refusal | unde
   );
 }
 
-/** Returns the plan of a batch, or why it cannot be done. */
 export function planned(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan | Refusal {
   const edits: Edit[] = [];
   const needs = new Set<CatalogRight>();

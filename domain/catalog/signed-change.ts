@@ -16,7 +16,6 @@ import { catalogId } from './state.ts';
 
 type Trusted = Pick<TrustSet, 'keys'>;
 
-/** Identity of a catalog, with the Temporal run that its messages name. */
 interface CatalogPlace extends CatalogIdentity {
   readonly namespace: string;
   readonly runId: string;

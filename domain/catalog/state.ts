@@ -44,7 +44,6 @@ export interface CatalogChange {
   readonly facts: readonly LedgerFact[];
 }
 
-/** Number of messages that are remembered. */
 const MOST_ANSWERED = 200;
 
 export function startCatalog({ tenant, server }: CatalogIdentity): Catalog {

@@ -6,7 +6,6 @@
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../text/canonical.ts';
 
-/** Whose call it is. */
 export interface Owner {
   readonly tenant: string;
   /** Id of the person in whose name the client calls. */

@@ -22,12 +22,10 @@ export interface DiscardedSend {
   readonly callId: string;
   /** Time at which a worker got the call, epoch ms. */
   readonly at: number;
-  /** Temporal run of the discarded history. */
   readonly runId: string;
   readonly ending: SendEnding;
 }
 
-/** Classifies the result of a dispatch. */
 export function endingOf(result: unknown): SendEnding {
   if (!isFields(result)) return 'unknown';
   switch (result['kind']) {
@@ -60,7 +58,6 @@ function endingOfOutcome(outcome: unknown): SendEnding {
   }
 }
 
-/** A call that left within a stretch. */
 export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly server: string;
   readonly tool: string;
@@ -100,7 +97,6 @@ const SAYS: Readonly<Record<SendEnding, string>> = {
   unknown: 'not how it ended',
 };
 
-/** Describes the dispatch for the person who records the call's outcome. */
 export function describeSend(callId: string, { callId: sent, at, runId, ending }: DiscardedSend): string {
   const which = sent === callId ? 'This call' : `The same call, then ${sent},`;
   return (

@@ -50,7 +50,6 @@ export function afterAsking(lost: Omit<Resumable, 'resume'>, answer: DispatchRes
   return answer.kind === 'ended' && answer.outcome.kind === 'unknown' ? { ...lost, ...answer } : answer;
 }
 
-/** Records that the server is asked for the answer. */
 export function resumed(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], (call) => ({
     call,

@@ -15,7 +15,6 @@ import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import { type Change, type InFlight, move, type Moved, type OnTask, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
-/** Length in events, and size in bytes. */
 interface HistorySize {
   readonly historyLength: number;
   readonly historySize: number;
@@ -107,7 +106,6 @@ export function tasksOf({ calls }: Run): readonly OnTask[] {
   return calls.filter((state) => state.status === 'on-task');
 }
 
-/** Returns the view for people. */
 export function shownTask({ call, judgement, task }: OnTask): RunningTask {
   const { server, tool } = judgement.target;
   const { since, next, until, polls, message } = task;

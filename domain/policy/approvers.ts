@@ -20,7 +20,6 @@ import type {
 } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
-/** A person who votes on a request. */
 export interface Voter extends Approver {
   /** Milliseconds since the request opened; absent means at its opening. */
   readonly after?: number;
@@ -73,7 +72,6 @@ export function isWanted(rule: ApproverRule, voters: readonly Voter[], voter: Vo
   return rule.allOf.some((clause) => missing(rule, clause, voters) > missing(rule, clause, [...voters, voter]));
 }
 
-/** Returns the least number of further people needed. */
 export function stillNeeded(rule: ApproverRule, voters: readonly Voter[]): number {
   return Math.max(0, ...rule.allOf.map((clause) => missing(rule, clause, voters)));
 }
@@ -83,12 +81,10 @@ export function isStaged({ allOf }: ApproverRule): boolean {
   return allOf.some(({ escalate }) => escalate !== undefined);
 }
 
-/** Returns every list of people that counts at some time. */
 export function peopleEver({ allOf }: ApproverRule): readonly People[] {
   return allOf.flatMap(stagesOf);
 }
 
-/** Returns every group that counts at some time. */
 export function groupsOf(rule: ApproverRule): string[] {
   return peopleEver(rule).flatMap(({ groups }) => groups);
 }
@@ -256,7 +252,6 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
   };
 }
 
-/** Returns the part of a rule that says how ids are compared. */
 export function comparing({ idCase }: Compared): Pick<ApproverRule, 'idCase'> {
   return idCase === 'ignored' ? { idCase } : {};
 }
@@ -267,12 +262,10 @@ export function approverRule(clauses: ApproverClause[], initiatorId: string): Pi
   return { allOf: clauses, ...(clauses.length > 1 ? { together: true as const } : {}) };
 }
 
-/** Returns who answers, and for how long, if nobody is named. */
 export function answerersByDefault(initiatorId: string): Answerers {
   return { approvers: initiatorRule(initiatorId), deadlineSeconds: DEFAULT_DEADLINE_SECONDS };
 }
 
-/** Returns the rule by which only the initiator decides. */
 export function initiatorRule(initiatorId: string): ApproverRule {
   return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }

@@ -39,7 +39,6 @@ export interface PolicyLayers {
   readonly organisation: Organisation;
   /** The run's policy as its starter wrote it: the workflow passes it on unchanged, so defaults may be missing. */
   readonly run: PolicyInput | undefined;
-  /** The catalog's verdict, if the server is in a catalog. */
   readonly catalog?: CatalogSay;
 }
 
@@ -244,10 +243,8 @@ type LayerName = 'organisation' | 'catalog' | 'run';
 /** `failed`: the condition threw, ran out of time, or is not boolean. `unknown`: its input is missing. */
 export type Holds = boolean | 'failed' | 'unknown';
 
-/** Evaluates a condition for the call at hand. */
 export type AskCondition = (condition: string) => Holds;
 
-/** A rule, with a function that says if the rule matches the call. */
 export interface LayerRule {
   /** Name of the rule in verdicts, without the layer. */
   readonly rule: string;
@@ -258,7 +255,6 @@ export interface LayerRule {
   readonly matches: () => Holds;
 }
 
-/** A rule that was evaluated. */
 export interface Considered extends Omit<LayerRule, 'matches'> {
   readonly holds: Holds;
   /** True if this rule decides, alone or with others. */

@@ -4,7 +4,6 @@ import type { Redaction } from '../../contracts/schemas/policy.ts';
 
 export const REDACTED = '[redacted]';
 
-/** Returns the places to redact for a tool, each once. */
 export function redactionsOf(
   redactions: readonly Redaction[],
   { server, tool }: { readonly server: string; readonly tool: string },

@@ -120,7 +120,6 @@ interface Step {
   readonly at: number;
 }
 
-/** Returns the steps by time, earliest first. */
 function stepsOf({ approvers, openedAt }: OpenRequest): Step[] {
   const { remindAfterSeconds, allOf } = approvers;
   const at = (seconds: number): number => openedAt + seconds * 1_000;
@@ -170,7 +169,6 @@ export function tell(run: Run, callId: string, now: number): Change {
 /** Reminders and escalations as people see them. Times are epoch ms. */
 export interface Shown {
   readonly remindedAt?: number;
-  /** Time of the last escalation. */
   readonly escalatedAt?: number;
   /** The rule with all escalations told so far. */
   readonly approvers: ApproverRule;
@@ -219,7 +217,6 @@ export function grantEnd({ run, toolset }: Held, server: string, deadline: numbe
   return { grantExpiresAt };
 }
 
-/** Returns the early ends of grants over all open requests. */
 export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
   const ends = askingCalls(held.run).flatMap(({ call, judgement, request }) => {
     const { server } = judgement.target;

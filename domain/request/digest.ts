@@ -58,7 +58,6 @@ export function definitionHash({ taskSupport, ...definition }: ToolDefinition): 
   return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }
 
-/** The fields of a grant that belong to a spec's identity. */
 interface NamedGrant {
   readonly server: string;
   readonly ref?: string;
@@ -130,7 +129,6 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
   };
 }
 
-/** Returns the ledger's first entry: who started what, under which policy. */
 export function startedFact(
   prepared: PreparedRun,
   agent: { readonly name: string; readonly model: string },

@@ -142,7 +142,6 @@ function voteOf(decision: EditDecision, approver: Approver, at: number): Vote {
   return { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
 }
 
-/** Records who changed what, and what they had been shown. */
 function editBy(by: string, decisionId: string, { call, edit, request }: WaitingForConsent, at: number): Edit {
   return {
     by,

@@ -26,7 +26,6 @@ export function digestIdOf({ tenant, channel, to }: Omit<Digest, 'seconds'>): st
   return `${DIGEST_PREFIX}${encodeURIComponent(tenant)}/${channel}/${hashOf([to.ids, to.groups])}`;
 }
 
-/** What happened to one request. */
 export interface News {
   readonly run: string;
   readonly callId: string;

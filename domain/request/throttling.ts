@@ -90,7 +90,6 @@ export function throttledCalls({ calls }: Run): readonly Throttled[] {
   return calls.filter((state) => state.status === 'throttled');
 }
 
-/** Returns the view for people. */
 export function shownThrottled({ call, judgement, wait }: Throttled): HeldCall {
   const { server, tool } = judgement.target;
   const { by, message, since, until } = wait;

@@ -52,7 +52,6 @@ const FIELDS: Readonly<Record<string, { readonly field: keyof BucketConfig; read
   },
 };
 
-/** Explains why the store did not do what was asked. */
 export function bucketTrouble(status: number, code: string): BucketTrouble {
   const known = Object.hasOwn(FIELDS, code) ? FIELDS[code] : undefined;
   if (known !== undefined) return known;

@@ -28,7 +28,6 @@ export function changedNumberText(number: string): string {
  * @param text JSON
  */
 export function repeatedMember(text: string): string | undefined {
-  /** Names in each object that is open. */
   const open: Set<string>[] = [];
   const token = /["{}:]/g;
   let last = '""';

@@ -45,7 +45,6 @@ const LISTED_TOOLS = 10;
 /** Temporal takes 2,048 bytes for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
 const ATTRIBUTE_BYTES = 2_000;
 
-/** Returns one line for an activity or timer. */
 export function summaryOf(state: CallState, about: string): string {
   const target = judgementOf(state)?.target;
   const name = target === undefined ? state.call.name : `${target.server}/${named(target.tool)}`;
@@ -67,7 +66,6 @@ export function byWhoseWord({ consent, edit, retry }: InFlight): string {
 /** Something goes on, and no person is waited for. */
 export const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
-/** Returns Markdown for Temporal's current details. */
 export function currentDetails(
   status: RunStatus,
   run: Run,
@@ -205,7 +203,6 @@ function requestLines(state: Asking): string[] {
   ];
 }
 
-/** Describes a request for something other than consent. */
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputLines(about);

@@ -17,7 +17,6 @@ import { reviewActivities } from './activities.ts';
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
 
-/** State of one execution, shared by its handlers and its main loop. */
 export class LiveCatalog extends Entity {
   #catalog: Catalog;
   /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
@@ -90,17 +89,14 @@ export class LiveCatalog extends Entity {
     this.#storedTo = this.journal.ledgerLength;
   }
 
-  /** Takes no more messages before the next execution. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** Notes that the ledger is stored up to this length. */
   markStored(ledgerLength: number): void {
     this.#storedTo = ledgerLength;
   }
 
-  /** Asks the configuration as it is now. */
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
     const { tenant, server } = this.catalog;
     const asked = this.#signing;

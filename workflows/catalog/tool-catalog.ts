@@ -20,7 +20,6 @@ import { catalogDiscoveryActivities } from './activities.ts';
 import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 import { condition } from '../interceptors/condition.ts';
 
-/** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
 
 /** Attempts to find a moment without messages; after them a sender whose answer is lost asks again. */

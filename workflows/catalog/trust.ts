@@ -20,7 +20,6 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
-/** What every message to a catalog has. */
 export interface Message {
   readonly requestId: string;
   readonly by: Approver;
@@ -63,7 +62,6 @@ export function assertSignedChange(
   if (checked.kind === 'refuse') throw refusal(live, checked);
 }
 
-/** Builds the part of the message that the review proves again. */
 export function signedChange(
   purpose: CatalogPurpose,
   message: Message,

@@ -11,7 +11,6 @@ export interface Beginning {
   readonly input: string;
   /** Says that a second argument belongs to continue-as-new. */
   readonly alone: string;
-  /** Versions of the carry that this build knows. */
   readonly versions: readonly number[];
   /** Returns the path of an option or argument that is refused, and why. */
   readonly refuse: () => { readonly path: string; readonly message: string } | undefined;

@@ -23,10 +23,8 @@ import type { Refusal } from '../../domain/text/refusal.ts';
 import { KeyReading } from './keys.ts';
 import { assertReadable } from './unread.ts';
 
-/** The part of a carry that every entity has. */
 interface Carried {
   readonly journal: JournalHead | undefined;
-  /** Temporal run ids of earlier executions. */
   readonly earlier: readonly string[] | undefined;
 }
 
@@ -108,7 +106,6 @@ export abstract class Entity {
     return this.#looked;
   }
 
-  /** Makes the execution continue as new at the next safe point. */
   nudge(): void {
     this.#isNudged = true;
   }
@@ -161,7 +158,6 @@ function numberOr(value: unknown, otherwise: number, path: string): number {
   throw failureOf('MESSAGE_INVALID', `${path} ${reason}: ask with two numbers, from and to.`, { path });
 }
 
-/** One kind of update. */
 export interface Taking<Message, Ack> {
   readonly description: string;
   /** Reads the message; throws if it has not the right shape. */
@@ -172,7 +168,6 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-/** One kind of update that says nothing. */
 export interface Nudging<Ack> {
   readonly description: string;
   readonly check?: () => void;

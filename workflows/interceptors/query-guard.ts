@@ -82,7 +82,6 @@ function askedAtOf(args: readonly Payload[] | null | undefined): number | undefi
 
 // Which query is refused depends on what the worker has handed to the run so far.
 
-/** A unit of work that a worker hands to a run. */
 export type Activation =
   /** Events whose workflow task has completed. */
   | { readonly kind: 'replayed'; readonly task: string }
@@ -91,7 +90,6 @@ export type Activation =
       readonly kind: 'live';
       /** Differs with each workflow task: its time, and the size of history at its start. */
       readonly task: string;
-      /** Number of the newest event. */
       readonly event: number;
       /** When its workflow task was started, in epoch ms by Temporal's clock. */
       readonly startedAt: number;
@@ -102,7 +100,6 @@ export type Activation =
     }
   /** A query that came with a workflow task, which therefore belongs to this worker. */
   | { readonly kind: 'accompanied' }
-  /** A query that came alone. */
   | {
       readonly kind: 'direct';
       /** When it was asked, in epoch ms by the asker's clock, if it says so. */
@@ -135,7 +132,6 @@ const OLD_MS = 2_000;
  */
 const MOST_SKEW_MS = 500;
 
-/** Returns the intake after an activation. */
 export function taken(intake: Intake, activation: Activation): Intake {
   switch (activation.kind) {
     case 'replayed':

@@ -6,7 +6,6 @@
 import { proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { QUERIES, READING_QUEUE } from '../../contracts/names.ts';
 
-/** Answers by query, as JSON. */
 export type ReadAnswers = Readonly<Record<string, string>>;
 
 export interface ReaderSinks extends Sinks {
@@ -39,7 +38,6 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
-/** The part of the SDK's own state that is read here. */
 interface Activator {
   readonly info: { readonly taskQueue: string };
   readonly queryHandlers: ReadonlyMap<string, { readonly handler: (...args: readonly unknown[]) => unknown }>;

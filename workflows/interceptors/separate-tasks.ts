@@ -53,7 +53,6 @@ export class Tasks {
   #historyLength = 0;
   /** What the present activation brings, if it is the first of its task. */
   #brings = NOTHING;
-  /** Updates that have no answer yet. */
   readonly #accepted = new Set<string>();
 
   /** @param replayMarker leaves the marker again if the history has it at this task, and says whether it has */

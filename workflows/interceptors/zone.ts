@@ -118,7 +118,6 @@ class Zone {
     return arrived;
   }
 
-  /** Proves the carry as the next execution will expect it. */
   proving(input: ContinueAsNewInput): ContinueAsNewInput {
     const { workflowType, namespace, workflowId, runId } = workflowInfo();
     const [first, carry] = input.args;
@@ -141,7 +140,6 @@ export function checkFromNowOn(): void {
   zone.isChecking = true;
 }
 
-/** True if this workflow believes only what is proven. */
 export function isChecking(): boolean {
   return zone.isChecking;
 }

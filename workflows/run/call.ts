@@ -315,7 +315,6 @@ function lostIn(live: LiveRun, error: unknown): DispatchResult | undefined {
   return result.kind === 'ended' && result.outcome.kind === 'unknown' ? result : undefined;
 }
 
-/** Returns the last heartbeat of a lost worker. */
 function lastWordIn(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;

@@ -23,7 +23,6 @@ import { standingProof } from './standing.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
-/** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { consent } = state;
   const server = serverOf(live, state);

@@ -72,7 +72,6 @@ interface Telling {
   carried(): CarriedMessages | undefined;
 }
 
-/** State of one execution, shared by its handlers and its main loop. */
 export class LiveRun extends Entity {
   /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
   readonly spec: RunSpec;
@@ -211,7 +210,6 @@ export class LiveRun extends Entity {
     return this.#prepared !== undefined;
   }
 
-  /** True once the tools of all servers are there. */
   get isListed(): boolean {
     return this.#toolset.length === this.prepared.servers.length;
   }
@@ -241,7 +239,6 @@ export class LiveRun extends Entity {
     return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
 
-  /** True if this run was prepared to ask people about this kind of question. */
   asksAbout(kind: PauseKind): boolean {
     return this.prepared.pauses?.includes(kind) === true;
   }
@@ -290,7 +287,6 @@ export class LiveRun extends Entity {
     return { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
   }
 
-  /** Adds what is called when something that people see has changed. */
   showWith(show: () => void): void {
     this.#shows.push(show);
   }
@@ -308,7 +304,6 @@ export class LiveRun extends Entity {
     for (const message of opening) this.say(message);
   }
 
-  /** Lists the tools of a server, and shows that it does. */
   list<T>(server: string, ask: () => Promise<T>): Promise<T> {
     return this.listing.during(server, () => {
       this.#show();
@@ -322,7 +317,6 @@ export class LiveRun extends Entity {
     this.commit({ run: listed(this.#run), facts }, at);
   }
 
-  /** Notes that a model step has seen the whole transcript. */
   markSeen(): void {
     this.#seen = this.#transcript;
   }
@@ -334,7 +328,6 @@ export class LiveRun extends Entity {
     this.#run = unqueued(this.#run);
   }
 
-  /** Lets the model answer once more. */
   repair(message: Message): void {
     this.#run = repaired(this.#run);
     this.say(message);
@@ -385,13 +378,11 @@ export class LiveRun extends Entity {
     this.work.cancel();
   }
 
-  /** Takes no more messages, because the run ends. */
   close(because?: string): void {
     this.#isClosing = true;
     this.#because = because;
   }
 
-  /** Records facts that change no state. */
   record(...facts: Change['facts']): void {
     this.commit({ run: this.#run, facts });
   }
@@ -450,7 +441,6 @@ export class LiveRun extends Entity {
     return this.#isTimeUp ? "The run's time is over." : 'The run was cancelled.';
   }
 
-  /** Gives every open call an outcome. */
   withdrawAll(): void {
     for (const state of this.#run.calls) {
       const isUnderWay = isDispatched(state) || state.status === 'asking-on-connection';

@@ -40,7 +40,6 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
   return ending.outcome.kind === 'unknown';
 }
 
-/** Asks a person for the input that the server wants before it continues. */
 export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));

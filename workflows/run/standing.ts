@@ -51,7 +51,6 @@ export function dropRefused(live: LiveRun, { consent }: Dispatched, code: string
   if (standing !== undefined) live.commit(lost(live.run, standing, code));
 }
 
-/** Gives a dispatch the standing decision as it is now. */
 export function standingProof(live: LiveRun, { consent }: InFlight): DispatchProof | undefined {
   const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
   return standing === undefined ? undefined : proofOf(standing);

@@ -41,7 +41,6 @@ export function openedAnswer<T extends object>(
   return { kind: 'ok', value: { ...shape.value, signature } };
 }
 
-/** Checks a signed answer, for validators. */
 export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
   const trust = freshTrust(live, answer.signature);
   const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());

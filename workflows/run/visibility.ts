@@ -38,7 +38,6 @@ import {
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
 
-/** Writes search attributes, memo and current details whenever the run changes. */
 export class Surface {
   readonly #live: LiveRun;
   /** The value that visibility shows now. */
@@ -256,7 +255,6 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
   ];
 }
 
-/** Lists the approvals so far, if one is not enough. */
 function votesOn(
   state: CallState,
   { about }: OpenRequest,
