@@ -6,8 +6,8 @@ import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { Authorized, Consent, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
-import type { DispatchProof } from '../../contracts/wire/proofs.ts';
+import type { Authorized, Consent, MadeDecision, OpenRequest, Retry } from '../../contracts/wire/carry.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
@@ -30,7 +30,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const standing = consent?.made.standing === undefined ? undefined : standingProof(live, state);
   return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
     ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
-    ...retryOf(state),
+    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...defined({ mayHaveRun: state.again }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
@@ -137,10 +137,8 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
 }
 
 /** Proof of the decision to send a call again, with what its author was shown. */
-function retryOf({ retry }: InFlight): Pick<DispatchInput, 'retry'> {
-  if (retry === undefined) return {};
-  const { resolution, ...shown } = retry;
-  return { retry: { resolution, ...pauseProof(shown) } };
+function retryProof({ resolution, ...shown }: Retry): RetryProof {
+  return { resolution, ...pauseProof(shown) };
 }
 
 /** How long in all a server may wait for people, in seconds. A read of a resource is no call and gets none. */
