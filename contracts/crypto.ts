@@ -10,9 +10,7 @@ export const SEALING = {
   curve: 'P-256',
 } as const;
 
-/**
- * Form of a signed message: a compact JWS (RFC 7515) with Ed25519 (RFC 8037), and nothing that a header could choose.
- */
+/** Form of a signed message: a compact JWS (RFC 7515) with Ed25519 (RFC 8037); a header can choose nothing. */
 export const SIGNING = {
   alg: 'EdDSA',
   curve: 'Ed25519',

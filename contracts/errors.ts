@@ -1,17 +1,11 @@
-/**
- * This is the one table of error codes. A code names what happened for a machine; its page `docs/errors/<CODE>.md`
- * tells a person what to do. Adding a code without its traits does not compile.
- */
+/** The one table of error codes; `docs/errors/<CODE>.md` tells a person what to do about each. */
 
 export interface ErrorTraits {
   /** True if the same request may succeed when sent again unchanged. */
   readonly retryable: boolean;
   /** Status of an HTTP surface (RFC 9110). */
   readonly httpStatus: number;
-  /**
-   * Exit code of the command line: 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70
-   * fault.
-   */
+  /** 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault. */
   readonly exitCode: number;
 }
 
@@ -191,10 +185,7 @@ export interface ErrorFacts {
   readonly [fact: string]: string | number | boolean | undefined;
 }
 
-/**
- * An error with a code of the table. The message says what happened, to which id, and what to do next. Expected
- * refusals inside `domain/` are values; this class is for the edges.
- */
+/** For the edges: expected refusals in `domain/` are values. The message says what happened, and what to do. */
 export class CountersignError extends Error {
   override readonly name = 'CountersignError';
   readonly code: ErrorCode;
@@ -209,10 +200,7 @@ export class CountersignError extends Error {
   }
 }
 
-/**
- * Returns the code of a fault of Node or the network, such as `ENOENT`. `instanceof` would fail under jest, where
- * errors of Node's core belong to another realm.
- */
+/** Code of a fault of Node or the network, such as `ENOENT`. Under jest it is of another realm: no `instanceof`. */
 export function nodeCodeOf(error: unknown): string | undefined {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }

@@ -1,8 +1,6 @@
 /**
- * Error codes cross Temporal only through these functions and this converter.
- *
- * Only `type`, `message`, `nonRetryable` and `details` of an `ApplicationFailure` survive the wire (Temporal TypeScript
- * SDK, failure converter).
+ * Error codes cross Temporal only here. Of an `ApplicationFailure` only `type`, `message`, `nonRetryable` and `details`
+ * survive.
  */
 import {
   ApplicationFailure,
@@ -84,18 +82,12 @@ export class TotalFailureConverter extends DefaultFailureConverter {
 
 export const failureConverter: FailureConverter = new TotalFailureConverter();
 
-/**
- * Makes a failure final whatever its code says: a run is never repeated as a whole, since its calls have been made
- * (INV-X1).
- */
+/** Makes a failure final: a run is never repeated as a whole, since its calls have been made (INV-X1). */
 export function final({ message, type, details }: ApplicationFailure): ApplicationFailure {
   return ApplicationFailure.nonRetryable(message, type, ...(details ?? []));
 }
 
-// A query that meets a run between two workflow tasks is refused by the run's worker (docs/adr/0044), and asked again.
-//
-// The refusal is no fault. This file owns how a refusal is recognised, and how often a query is repeated. Clocks are
-// the caller's.
+// A query that meets a run between two workflow tasks is refused by its worker (docs/adr/0044), and asked again.
 
 /** Every refusal begins with this mark; clients look for it, people read the rest. */
 const MARK = 'ASK_AGAIN';
@@ -103,16 +95,12 @@ const MARK = 'ASK_AGAIN';
 /** The text that Temporal hands to the asker, Temporal UI too. */
 export const REFUSED_QUERY = `${MARK}: the run was between two workflow tasks. Nothing is wrong: ask again, or reload the page.`;
 
-// A query says when it was asked: Temporal hands it on alone only if no task of the run was under way then. A task that
-// started later may be another worker's (docs/adr/0091).
+// A query says when it was asked: a task that started later may be another worker's (docs/adr/0091).
 
 /** Queries of this project have at most two arguments, and ignore a third. */
 const OWN_ARGUMENTS = 2;
 
-/**
- * Returns the arguments of a query with the time at which it is asked.
- * @param now epoch ms
- */
+/** Adds the time of asking to the arguments of a query. @param now epoch ms */
 export function askedAt(args: readonly unknown[], now: number): unknown[] {
   const own = Array.from({ length: OWN_ARGUMENTS }, (_, index) => args[index] ?? null);
   return [...own, { askedAt: now }];
@@ -136,11 +124,7 @@ export function isRefusedQuery(error: unknown): boolean {
   return false;
 }
 
-/**
- * Repeats a query until it is answered.
- * @param leftMs remaining time in ms; unlimited by default
- * @throws the last error
- */
+/** Repeats a query until it is answered. @param leftMs remaining time @throws the last error */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,
   pause: (ms: number) => Promise<unknown>,
@@ -158,18 +142,16 @@ export async function untilAnswered<T>(
   }
 }
 
-// A worker loses queries for a run that it is letting go of: of those that wait at that moment, the SDK answers one
-// (docs/adr/0063).
+// Of the queries that wait for a run which its worker lets go, the SDK answers one (docs/adr/0063).
 
 /** A worker that holds the run answers in a fraction of this time. */
 const LOST_AFTER_MS = 2_000;
 const MOST_AT_ONCE = 3;
 
 /**
- * Asks again while no answer comes, and takes the first one that does. Only for what changes nothing.
- * @param pause must not keep a process alive: nobody ends it when the answer comes
- * @throws the error of the first attempt, or the refusal of a later one: another failure of a later one says nothing
- *   against the first
+ * Asks again while no answer comes, and takes the first that does. Only for what changes nothing.
+ * @param pause must not keep a process alive: nobody ends it
+ * @throws the error of the first attempt, or the refusal of a later one
  */
 export async function askedAgain<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
   let isOver = false;

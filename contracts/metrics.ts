@@ -1,7 +1,4 @@
-/**
- * Names of metrics, which alerts and dashboards of operators have; frozen in `test/pins/names.test.ts`. A file of their
- * own, since workflows count nothing: their bundle has every name of `contracts/names.ts`.
- */
+/** Names of metrics, frozen in `test/pins/names.test.ts`; apart from `names.ts`, which all workflows bundle. */
 
 /** Metrics of a worker process, beside those of Temporal's SDK. */
 export const METRICS = {

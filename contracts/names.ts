@@ -1,6 +1,4 @@
-/**
- * Two processes must agree on every name in this file. The names are frozen as literals in `test/pins/names.test.ts`.
- */
+/** Two processes must agree on every name here. They are frozen as literals in `test/pins/names.test.ts`. */
 
 /** Temporal workflow type of a run. */
 export const RUN_WORKFLOW = 'agentRun';
@@ -34,10 +32,7 @@ export const UPDATES = {
   provideInput: 'provideInput',
   /** Consents to scopes, or gives another grant, if a server requires another authorization. */
   authorize: 'authorize',
-  /**
-   * The dispatch of a call tells that its server asks people and keeps the connection open. Never signed; the people's
-   * answers are.
-   */
+  /** A dispatch tells that its server asks people on the open connection. Never signed; the people's answers are. */
   inputAsked: 'inputAsked',
 } as const;
 
@@ -49,10 +44,7 @@ export const CATALOG_UPDATES = {
   disconnect: 'disconnect',
   /** Decides a pending change as its second administrator. */
   decide: 'decide',
-  /**
-   * Reads the trusted keys anew, as for a run. The update also creates a catalog, so that messages can be signed for
-   * it.
-   */
+  /** Reads the trusted keys anew. It also creates a catalog, so that messages can be signed for it. */
   refreshTrust: 'refreshTrust',
 } as const;
 
@@ -148,9 +140,7 @@ export const CALLER_MODEL = 'caller';
 /** Our tool for reading linked resources. Servers cannot list this name: listed names have no colon. */
 export const READ_RESOURCE = 'resources:read';
 
-/**
- * Paths of a worker's health port, frozen in `test/pins/names.test.ts`: probes and tool servers have them configured.
- */
+/** Paths of a worker's health port, which probes and tool servers have configured. */
 export const PUBLISHED_PATHS = {
   alive: '/healthz',
   /** RFC 7517: public keys of the issuer. */
@@ -159,8 +149,7 @@ export const PUBLISHED_PATHS = {
   metadata: '/.well-known/oauth-authorization-server',
 } as const;
 
-// The name of the task queue marks a replay that also reads answers (`workflows/interceptors/replay-reader.ts`);
-// reading costs more than replaying.
+// A queue of this name marks a replay that also reads answers (`replay-reader.ts`), which costs more.
 
 /** Prefix of the queue's name that the replayed run sees. */
 export const READING_QUEUE = 'countersign-reading';

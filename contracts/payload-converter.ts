@@ -1,20 +1,15 @@
 /**
- * Temporal payloads are converted here as the SDK does, so that Temporal UI and other SDKs read them.
+ * Temporal payloads are converted as the SDK does, so that Temporal UI and other SDKs read them. The sandbox and the
+ * worker load this file by path.
  *
- * Reading never throws: an unreadable payload becomes an `Undecodable` (docs/adr/0046), since a converter that throws
- * would stop a run for good. The sandbox and the worker's own process load this file by path, under the name that the
- * SDK expects.
- *
- * 1. An `Undecodable` gives its reason as one of the words below, and holds nothing that the sender wrote.
+ * 1. Reading never throws, which would stop a run for good: an unreadable payload becomes an `Undecodable`
+ *    (docs/adr/0046). It holds nothing that the sender wrote.
  * 2. A registered symbol marks an `Undecodable`, not `instanceof`: code that is loaded twice has two classes.
  */
 import { DefaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
 import { CountersignError } from './errors.ts';
 
-/**
- * Encoding that marks a payload which a codec could not read. A sender who uses it has sent an unreadable payload,
- * nothing else.
- */
+/** Marks a payload that a codec could not read. A sender who uses it has sent an unreadable payload. */
 export const UNDECODABLE_ENCODING = 'countersign/undecodable';
 /** Encoding of payloads that `encryption.keys` encrypts. */
 export const SEALED_ENCODING = 'binary/countersign-aes256gcm';
@@ -23,12 +18,10 @@ const READ_HERE = new Set(['binary/null', 'binary/plain', 'json/plain']);
 /** Deeper values would overflow the stack of recursive code, which happens beyond some thousand levels. */
 const MOST_LEVELS = 1_000;
 
-/** Returns the payload that replaces an unreadable one. */
 export function undecodablePayload(reason: UndecodableReason): Payload {
   return { metadata: { encoding: asciiBytes(UNDECODABLE_ENCODING), reason: asciiBytes(reason) } };
 }
 
-/** Returns an `Undecodable` where the SDK's converter would throw. */
 export class TotalPayloadConverter implements PayloadConverter {
   readonly #sdk = new DefaultPayloadConverter();
 
@@ -37,17 +30,14 @@ export class TotalPayloadConverter implements PayloadConverter {
     isUndecodable(value) ? undecodablePayload(value.reason) : this.#sdk.toPayload(value, context, hint);
 
   fromPayload<T>(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): T {
-    // Sound as in the SDK: values from the wire are not checked against the requested type; handlers parse them.
-    return this.#read(payload, context, hint) as T;
-  }
-
-  #read(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): unknown {
     const reason = whyNot(payload);
-    if (reason !== undefined) return new Undecodable(reason);
+    // Sound as in the SDK: values from the wire are not checked against the requested type; handlers parse them.
+    if (reason !== undefined) return new Undecodable(reason) as T;
     try {
-      return this.#sdk.fromPayload(payload, context, hint);
+      return this.#sdk.fromPayload(payload, context, hint) as T;
     } catch {
-      return new Undecodable('json');
+      // Sound: as above.
+      return new Undecodable('json') as T;
     }
   }
 }

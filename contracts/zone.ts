@@ -1,8 +1,6 @@
 /**
- * In trust mode `signed`, workers of a zone prove the values that they write for workflows (docs/adr/0047).
- *
- * This file has the names of the proofs in payload metadata, and the header with which a workflow says where an answer
- * belongs.
+ * In trust mode `signed`, workers of a zone prove what they write for workflows (docs/adr/0047): names of the proofs in
+ * payload metadata, and the header that says where an answer belongs.
  */
 import { defaultPayloadConverter, type Payload, RawValue } from '@temporalio/common';
 
@@ -67,13 +65,9 @@ export interface ProvenFailure {
   readonly facts?: unknown;
 }
 
-// Claims and marks become bytes in payload metadata here, for the sandbox, which has no codec of its own.
-// All of them are ASCII.
+// The sandbox has no codec of its own, so claims become bytes here. All of them are ASCII.
 
-/**
- * Adds claims to a value's payload. The codec of the worker adds the MAC.
- * @param claims as `claimsText` writes them
- */
+/** Adds claims to a value's payload; the worker's codec adds the MAC. @param claims as `claimsText` writes them */
 export function claimedValue(value: unknown, claims: string): RawValue {
   const payload = defaultPayloadConverter.toPayload(value);
   const bytes = Uint8Array.from(claims, (character) => character.charCodeAt(0));

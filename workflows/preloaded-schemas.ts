@@ -1,10 +1,9 @@
 /**
- * Loads the schemas that all runs of a worker thread share (`preloadModules` of the bundler), so that no run pays for
- * its own.
+ * Loads the schemas that all runs of a worker thread share (`preloadModules` of the bundler).
  *
  * 1. No module loaded from here holds state of a run. Temporal's SDK freezes what these modules export.
- * 2. Schema modules must escape the freezing, because schemas cache what they derive from themselves. Every schema
- *    module loaded from here must be in the list (test/architecture/bundle.test.ts).
+ * 2. Schema modules must escape the freezing, because schemas cache what they derive from themselves: all of them must
+ *    be in the list (test/architecture/bundle.test.ts).
  */
 import * as answer from '../contracts/schemas/request.ts';
 import * as call from '../contracts/schemas/call.ts';
@@ -19,9 +18,6 @@ import * as tool from '../contracts/schemas/tool.ts';
 import * as trust from '../contracts/schemas/trust.ts';
 import '../domain/shapes/inputs.ts';
 
-/**
- * The SDK skips objects that are already frozen. An object with getters alone counts as frozen once it cannot be
- * extended.
- */
+/** The SDK skips frozen objects. An object with getters alone counts as frozen once it cannot be extended. */
 const SCHEMAS = [answer, call, catalog, input, json, legacy, notify, policy, runSpec, tool, trust];
 for (const schemas of SCHEMAS) Object.preventExtensions(schemas);

@@ -443,9 +443,7 @@ function isOfTool(item: JsonObject, { definition, arguments: args }: ToolCall): 
   if (item['name'] !== definition.name) return false;
   const given = argumentsIn(item);
   try {
-    return (
-      given !== undefined && canonicalJson(given) === canonicalJson(args) && isWholly(textOf(item['arguments']), given)
-    );
+    return given !== undefined && canonicalJson(given) === canonicalJson(args) && isWholly(textOf(item['arguments']));
   } catch {
     // It nests too deeply to be compared.
     return false;

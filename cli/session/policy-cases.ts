@@ -1,9 +1,10 @@
 /** Judges policy cases with the same judge that runs use. */
 import { callIdOf } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
-import { calledTool, type PolicyCase, type PolicyCases } from '../../contracts/schemas/policy-cases.ts';
+import type { PolicyCase, PolicyCases } from '../../contracts/schemas/policy-cases.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import type { Organisation } from '../../domain/policy/judge.ts';
+import { splitTool } from '../../domain/text/match.ts';
 import { OfflineJudge, type Traced } from '../../workers/config/offline-judge.ts';
 
 interface Judging {
@@ -46,7 +47,7 @@ export async function verdictOn(
   judge = new OfflineJudge(),
 ): Promise<Traced> {
   const { call, annotations, initiator: id, initiatorGroups: groups, tenant, args, turn, earlier, run, at } = asked;
-  const { server, tool } = calledTool(call);
+  const { server, tool } = splitTool(call);
   const serverTrusted = Object.hasOwn(trusted, server) && trusted[server] === true;
   return await judge.judge({
     organisation: policy,

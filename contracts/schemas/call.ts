@@ -106,17 +106,12 @@ export const Judgement = z.strictObject({
   annotations: ToolAnnotations.optional(),
   /** Places in the arguments that policy keeps out of lists and summaries. */
   redact: z.array(z.string()).optional(),
-  /**
-   * Hash of how the catalog reaches the server; set if an approval may be remembered and the server is in a catalog.
-   */
+  /** Hash of how the catalog reaches the server; set if an approval may be remembered. */
   connection: Sha256Hex.optional(),
 });
 export type Judgement = z.infer<typeof Judgement>;
 
-/**
- * Result content of a tool (MCP spec, server/tools "Tool Result"). Binary content is in the artifact store, never in
- * history.
- */
+/** Result content of a tool (MCP spec, "Tool Result"). Binary content is in the artifact store, never in history. */
 export const ResultPart = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('text'), text: z.string() }),
   z.strictObject({ type: z.literal('image'), mimeType: z.string(), artifact: ArtifactRef }),

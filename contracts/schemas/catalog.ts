@@ -1,7 +1,4 @@
-/**
- * A catalog holds the tools of one MCP server for one tenant; these are its entries, messages, rules, files and ledger
- * facts.
- */
+/** A catalog holds the tools of one MCP server for one tenant: its entries, messages, rules, files and ledger facts. */
 import { z } from 'zod';
 import { Approver } from './request.ts';
 import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
@@ -98,10 +95,7 @@ export const PendingChange = z.strictObject({
   deadline: Instant,
   trusted: z.boolean().optional(),
   changes: z.array(ToolChange),
-  /**
-   * In trust mode `signed`: the first signature. The second administrator must hold another key, and this one must
-   * still count.
-   */
+  /** In trust mode `signed`: the first signature. The second must be by another key, and this one must still count. */
   signature: z.string().optional(),
 });
 export type PendingChange = z.infer<typeof PendingChange>;

@@ -89,10 +89,7 @@ export const Channel = z.discriminatedUnion('kind', [WebhookChannel, MailChannel
 export type Channel = z.infer<typeof Channel>;
 
 export const NotifyConfig = z.strictObject({
-  /**
-   * Address of a page about a request; `{namespace}`, `{run}` and `{call}` are filled in. It gives nobody a right.
-   * Absent: messages have no link.
-   */
+  /** Page about a request; `{namespace}`, `{run}` and `{call}` are filled in. It gives no right. Absent: no link. */
   page: z
     .string()
     .max(1_000)

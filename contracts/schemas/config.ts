@@ -38,10 +38,7 @@ export const Credentials = z.discriminatedUnion('kind', [
 ]);
 export type Credentials = z.infer<typeof Credentials>;
 
-/**
- * Credentials that a catalog names, with the origins they may go to: the person who connects a server must not choose
- * those.
- */
+/** Credentials that a catalog names, with the origins they may go to: who connects a server must not choose those. */
 export const NamedCredentials = z.strictObject({
   use: Credentials,
   origins: z.array(HttpUrl).min(1),
@@ -79,19 +76,13 @@ export const CatalogConfig = z.strictObject({
   unsupported: z.array(UnsupportedSetting).max(1_000).default([]),
 });
 
-/**
- * Limits that protect a server from all its callers together (docs/operations/limits.md). Counted in each worker
- * process.
- */
+/** Limits that protect a server from all its callers (docs/operations/limits.md). Counted in each worker process. */
 export const ServerLimits = z.strictObject({
   /** Most concurrent calls. */
   concurrency: z.int().min(1).max(1_000).optional(),
   /** Most calls begun in any second; below 1, one call in a correspondingly longer time. */
   perSecond: z.number().min(0.001).max(1_000).optional(),
-  /**
-   * After this many consecutive failures within `withinSeconds`, nothing is sent for `openSeconds`; then one call
-   * tries.
-   */
+  /** After so many failures in a row within `withinSeconds`, nothing is sent for `openSeconds`; then one call tries. */
   breaker: z
     .strictObject({
       failures: z.int().min(1).max(1_000).default(5),
@@ -126,10 +117,7 @@ const Server = z.strictObject({
   limits: ServerLimits.optional(),
   /** For servers of 2025-11-25 that work on calls as tasks. Runs that start after this is set wait for tasks. */
   tasks: TaskSettings.optional(),
-  /**
-   * For servers of 2025-11-25 and before, which may ask people in the middle of a call: total time of an open
-   * connection.
-   */
+  /** For servers up to 2025-11-25, which may ask people in mid-call: total time of an open connection. */
   elicitation: z.strictObject({ holdSeconds: z.int().min(30).max(3_600) }).optional(),
   /** Who calls the server (docs/guide/hosted-tools.md). Absent: this service. */
   execute: Execute.optional(),
@@ -171,16 +159,10 @@ export const ModelConfig = z.discriminatedUnion('provider', [
      * Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
      */
     asksBeforeCalls: z.boolean().optional(),
-    /**
-     * For a model that calls hosted servers: the provider keeps the answers of steps with such servers, and a call
-     * continues the answer that asks for it. Without it nothing is stored there.
-     */
+    /** The provider keeps answers of steps with hosted servers, so that a call continues the one that asks for it. */
     storesAnswers: z.boolean().optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
-    /**
-     * Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`). Ending a minute earlier puts the
-     * model's name into the error.
-     */
+    /** A minute less than the 15 after which Temporal ends a step, so that the error has the model's name. */
     timeoutSeconds: z.int().min(1).max(840).default(600),
     price,
   }),
@@ -283,10 +265,7 @@ export const Config = z.strictObject({
   fairness: Fairness.prefault({}),
   execution: z
     .strictObject({
-      /**
-       * A stretch is one activity: model steps, and between them calls that are allowed and repeatable. It ends at the
-       * first of these bounds, or where the run has something to do.
-       */
+      /** Bounds of a stretch: an activity of model steps, and of calls between them that are allowed and repeatable. */
       stretch: z
         .strictObject({
           /** Model steps of one stretch. 0: each model step and each call is an activity of its own. */

@@ -1,6 +1,4 @@
-/**
- * Workers authenticate to authorization servers with these credentials, and obtain tokens with these kinds of grants.
- */
+/** How workers authenticate to authorization servers, and obtain tokens. */
 import { z } from 'zod';
 import { HttpUrl, Name, Secret, Sha256Hex } from './json.ts';
 import { ToolName } from './policy.ts';
@@ -123,10 +121,7 @@ export const TokenExchange = z
     ...minted,
     /** Type of the token that callers seal. */
     subjectTokenType: SubjectTokenType.default('jwt'),
-    /**
-     * `assertion`: an actor token signed with `clientKey`. `client`: the authorization server takes the client as the
-     * actor.
-     */
+    /** `assertion`: an actor token signed with `clientKey`. `client`: the client itself is the actor. */
     actor: z.enum(['assertion', 'client']).default('assertion'),
   })
   .refine(hasOneOfTwo, ONE_OF_TWO)
@@ -194,8 +189,7 @@ export const Health = z.strictObject({
   port: z.int().min(1).max(65_535),
 });
 
-// A token that a worker issues itself (RFC 9068) carries these claims for its verifier: which call it is for, and who
-// countersigned exactly that call.
+// Claims of a token that a worker issues (RFC 9068): which call it is for, and who countersigned exactly that call.
 
 const people = z.array(z.string());
 

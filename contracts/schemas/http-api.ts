@@ -1,6 +1,5 @@
 /**
- * The shapes of the gateway's HTTP API. What a run says and takes has its own schemas (`contracts/schemas/request.ts`); this file
- * says how HTTP carries it.
+ * How HTTP carries what a run says and takes (`contracts/schemas/request.ts`).
  *
  * 1. No body names who sends it: the token does.
  */

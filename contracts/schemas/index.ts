@@ -1,7 +1,4 @@
-/**
- * The public surface of the schemas, `countersign/schemas`: what callers send and what the service answers. Each has
- * its JSON Schema in docs/schema, for other languages (`countersign/schemas/NAME.schema.json`).
- */
+/** The public surface, `countersign/schemas`. Each has its JSON Schema in docs/schema, for other languages. */
 export { Outcome, Verdict } from './call.ts';
 export {
   CatalogAck,

@@ -42,10 +42,7 @@ export type FormField = z.infer<typeof FormField>;
 const message = z.string();
 /** Covers the key and the whole request as the server sent it: an equal hash means the same question. */
 const hash = Sha256Hex;
-/**
- * A MAC by a key of the zone over the question with its hash, its key, and the call: proof that a worker was asked
- * this. Absent for a question on an open connection.
- */
+/** MAC by a key of the zone over question, hash, key and call: a worker was asked. Absent on an open connection. */
 const mac = Sha256Hex.optional();
 
 export const FormRequest = z.strictObject({
@@ -91,9 +88,7 @@ export type InputResponse = z.infer<typeof InputResponse>;
 export const InputAnswer = z.strictObject({ hash, response: InputResponse });
 export type InputAnswer = z.infer<typeof InputAnswer>;
 
-/**
- * A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open.
- */
+/** A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only workers of its zone open. */
 export const SealedState = z.strictObject({
   protected: z.string(),
   iv: z.string(),

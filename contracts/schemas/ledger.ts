@@ -10,9 +10,7 @@ import { SignatureEvidence } from './trust.ts';
 
 const callId = z.string();
 
-/**
- * Length and chained digest of the transcript (`domain/run/journal.ts`): binds the conversation without holding it.
- */
+/** Length and chained digest of the transcript: binds the conversation without holding it. */
 const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
 
 const request = { callId, generation: z.int() };
@@ -93,7 +91,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     ...given,
     /** Hashes of the shown arguments, and of those that the approver put in their place. */
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
-    /** Hash of an answer in the tool's place. */
     answerHash: Sha256Hex.optional(),
     /** Evidence of the decision's signature, in trust mode `signed`. */
     signature: SignatureEvidence.optional(),
@@ -106,7 +103,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     decisionId: z.string(),
     answer: z.enum(['retry', 'succeeded', 'failed']),
     ...given,
-    /** Hash of the recorded result or message. */
     recordedHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
@@ -164,10 +160,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     by: z.string().optional(),
     because: z.string().optional(),
   }),
-  /**
-   * A decision by signal that changed nothing, or an edit that was refused once it was judged. Updates that the
-   * validator refuses leave no trace by design.
-   */
+  /** A decision by signal that changed nothing, or an edit refused once judged. Refused updates leave no trace. */
   z.strictObject({
     kind: z.literal('decision.refused'),
     callId,

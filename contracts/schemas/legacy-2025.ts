@@ -1,8 +1,4 @@
-/**
- * Features of MCP 2025-11-25 have these shapes: questions on an open connection
- * (`domain/legacy-2025/open-question.ts`), and calls that a server works on as tasks ("Tasks"), without an open
- * connection.
- */
+/** Features of MCP 2025-11-25: questions on an open connection, and calls that a server works on as tasks. */
 import { z } from 'zod';
 import { FormRequest, UrlRequest } from './input.ts';
 import { ToolName } from './policy.ts';
@@ -13,10 +9,7 @@ const requests = z.record(
   z.discriminatedUnion('kind', [FormRequest.omit({ mac: true }), UrlRequest.omit({ mac: true })]),
 );
 
-/**
- * Argument of the update `inputAsked`. The update's id is `held/<callId>/<attempt>/<round>`, so that a repeat is the
- * same one.
- */
+/** Argument of the update `inputAsked`, whose id `held/<callId>/<attempt>/<round>` makes a repeat the same one. */
 export const HeldQuestions = z.strictObject({
   callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/),
   /** Attempt of the dispatch that asks. */
@@ -29,9 +22,7 @@ export type HeldQuestions = z.infer<typeof HeldQuestions>;
 
 // A server may work on a call as a task.
 
-/**
- * Task settings of one configured server. A tool that requires task execution is called so without being named here.
- */
+/** Tasks of one configured server. A tool that requires task execution is called so without being named here. */
 export const TaskSettings = z.strictObject({
   /** Tools that are called as tasks if they declare that they may be. */
   optional: z.array(ToolName).max(1_000).default([]),

@@ -27,41 +27,30 @@ const MessageRequest = z.strictObject({
   url: z.string().optional(),
 });
 
+/** `run` is the workflow id. */
+const ofRun = { namespace: z.string(), run: z.string(), tenant: z.string(), initiator: z.string() };
+/** Whom it is for. */
+const to = z.strictObject({ ids: z.array(z.string()), groups: z.array(z.string()) });
+/** Number of further requests that are not listed. */
+const more = z.int().positive().optional();
+
 /** What one run has to tell. */
 const OfOneRun = z.strictObject({
   type: z.templateLiteral(['request.', MessageEvent]),
   data: z.strictObject({
-    namespace: z.string(),
-    /** Workflow id of the run. */
-    run: z.string(),
-    tenant: z.string(),
-    initiator: z.string(),
-    /** Whom it is for. */
-    to: z.strictObject({ ids: z.array(z.string()), groups: z.array(z.string()) }),
+    ...ofRun,
+    to,
     requests: z.array(MessageRequest),
-    /** Number of further requests that are not listed. */
-    more: z.int().positive().optional(),
+    more,
   }),
 });
 /** What several runs have to tell through a channel with a digest. */
 const OfSeveralRuns = z.strictObject({
   type: z.literal('requests.digest'),
   data: z.strictObject({
-    /** Whom it is for. */
-    to: z.strictObject({ ids: z.array(z.string()), groups: z.array(z.string()) }),
-    requests: z.array(
-      z.strictObject({
-        event: MessageEvent,
-        namespace: z.string(),
-        /** Workflow id of the run. */
-        run: z.string(),
-        tenant: z.string(),
-        initiator: z.string(),
-        ...MessageRequest.shape,
-      }),
-    ),
-    /** Number of further requests that are not listed. */
-    more: z.int().positive().optional(),
+    to,
+    requests: z.array(z.strictObject({ event: MessageEvent, ...ofRun, ...MessageRequest.shape })),
+    more,
   }),
 });
 

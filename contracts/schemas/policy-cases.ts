@@ -1,7 +1,7 @@
 /** Policy cases are a table of calls with the verdicts that policy must give: documentation that is checked. */
 import { z } from 'zod';
 import { Identifier, Instant, JsonObject, Name } from './json.ts';
-import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
+import { OrganisationPolicy, Policy } from './policy.ts';
 import { COUNTED } from './run-state.ts';
 import { ToolAnnotations } from './tool.ts';
 
@@ -12,11 +12,9 @@ export const PolicyCase = z.strictObject({
   call: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/.{1,128}$/, 'must look like server/tool'),
   /** The server's annotations of the tool. */
   annotations: ToolAnnotations.optional(),
-  /** The initiator of the run. */
   initiator: Identifier.default('someone'),
   initiatorGroups: z.array(Identifier).max(100).default([]),
   tenant: Identifier.default('default'),
-  /** Arguments of the call. */
   args: JsonObject.default({}),
   turn: z.int().min(1).default(1),
   /** Time of judging; absent means now. */
@@ -54,9 +52,3 @@ export const PolicyCases = z.strictObject({
     .max(100),
 });
 export type PolicyCases = z.infer<typeof PolicyCases>;
-
-/** Splits `server/tool`: a server's name has no slash, a tool's may. */
-export function calledTool(call: string): { readonly server: string; readonly tool: z.infer<typeof ToolName> } {
-  const at = call.indexOf('/');
-  return { server: call.slice(0, at), tool: call.slice(at + 1) };
-}

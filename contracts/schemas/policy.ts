@@ -9,10 +9,7 @@ import { NotifyRoutes } from './notify.ts';
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
 
-/**
- * `always`: ask for every call. `never`: ask for none.
- * `annotations`: ask unless a trusted server says `readOnlyHint: true`.
- */
+/** `annotations`: ask unless a trusted server says `readOnlyHint: true`. */
 export const Strategy = z.enum(['always', 'never', 'annotations']);
 
 /** Rights of approvers besides approving and rejecting. */
@@ -224,14 +221,9 @@ export const OrganisationPolicy = z.strictObject({
   /** `allow` lets a caller hand its own bearer token to a run (`scope: as given`). */
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
   redact: z.array(Redaction).max(200).optional(),
-  /**
-   * `trusted-reads`: tools that a trusted server marks `readOnlyHint` may be called again, beside those that
-   * `servers.NAME.repeatable` lists.
-   */
+  /** `trusted-reads`: tools that a trusted server marks `readOnlyHint` may be called again, too. */
   repeatable: z.enum(['listed', 'trusted-reads']).optional(),
-  /**
-   * All groups that people can be in. If stated, a list with another group is reported; verdicts do not depend on it.
-   */
+  /** All groups that people can be in. If stated, lists with another group are reported; no verdict depends on it. */
   groups: z.array(Identifier).min(1).max(1_000).optional(),
   /** Who is told of requests; see docs/guide/messages.md. Absent: nobody. */
   notify: NotifyRoutes.optional(),
@@ -260,10 +252,7 @@ export type ApproverClause = z.infer<typeof ApproverClause>;
 
 export const ApproverRule = z.strictObject({
   allOf: z.array(ApproverClause).min(1),
-  /**
-   * Several people may meet the clauses together; policy says so of every rule with several clauses. Without it each
-   * approver must meet all.
-   */
+  /** Several people may meet the clauses together; policy says so of rules with several. Else each must meet all. */
   together: z.literal(true).optional(),
   /** The policy's word at the time of asking; a request keeps it. Absent: the case of ids matters. */
   idCase: z.literal('ignored').optional(),

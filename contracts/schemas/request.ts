@@ -103,10 +103,7 @@ export const Say = z.strictObject({
   messageId: Identifier,
   text: z.string().min(1).max(131_072),
   from: Identifier,
-  /**
-   * Withdraws the open requests, and those that this turn would open, so that the message is read once nothing is in
-   * flight.
-   */
+  /** Withdraws requests that are open or that this turn would open; the message is read once nothing is in flight. */
   interrupt: z.literal(true).optional(),
 });
 export type Say = z.infer<typeof Say>;
@@ -126,7 +123,6 @@ export const Resolution = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('retry'), ...answerTo, comment }),
   /** Records success; the model reads the result as the words of the person. */
   z.strictObject({ kind: z.literal('succeeded'), ...answerTo, result: words, comment }),
-  /** Records failure. */
   z.strictObject({ kind: z.literal('failed'), ...answerTo, message: reason, comment }),
 ]);
 export type Resolution = z.infer<typeof Resolution>;
@@ -211,10 +207,7 @@ export const AuthorizationPause = z.strictObject({
   /** Error code of the refusal. */
   reason: z.string(),
   message: z.string(),
-  /**
-   * `consent`: to the scopes, or to another try if none are named. `grant`: a fresh one from the subject of the current
-   * grant.
-   */
+  /** `consent`: to the scopes, or to another try if none. `grant`: a fresh one from the same subject. */
   wants: z.enum(['consent', 'grant']),
   scopes: z.array(z.string()).max(20).optional(),
   /** Number of such requests for this call, this one included. */
@@ -239,9 +232,7 @@ export type PauseAck = z.infer<typeof PauseAck>;
 export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered', 'resolved']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
-/**
- * A request as the `requests` query shows it. A client recomputes `digest` from the other fields before showing them.
- */
+/** As the `requests` query shows it. A client recomputes `digest` from the other fields before showing them. */
 export const ApprovalRequest = z.strictObject({
   namespace: z.string(),
   tenant: z.string(),
@@ -286,9 +277,7 @@ export const ApprovalRequest = z.strictObject({
   escalatedAt: z.string().optional(),
   /** Why the call is asked again. */
   reopenedBecause: z.string().optional(),
-  /**
-   * An earlier call of the turn with the same tool and arguments; each needs its own approval, or a standing decision.
-   */
+  /** An equal earlier call of the turn; each needs its own approval, or a standing decision. */
   duplicateOf: z.string().optional(),
   /** The approvals so far, if one is not enough. */
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
@@ -296,9 +285,7 @@ export const ApprovalRequest = z.strictObject({
   decidedAt: z.string().optional(),
   /** The standing decision that answered it. */
   standing: z.string().optional(),
-  /**
-   * Set if the call has begun, may have run, or is hosted: its arguments cannot be changed, nor its tool answered for.
-   */
+  /** The call has begun, may have run, or is hosted: its arguments stay, and nobody answers for its tool. */
   asItIs: z.literal(true).optional(),
 });
 export type ApprovalRequest = z.infer<typeof ApprovalRequest>;

@@ -23,16 +23,11 @@ const limit = {
   argumentBytesPerTurn: z.int().min(256).max(524_288),
   /** Bytes of one result that the model sees; a larger result becomes a preview and a reference. */
   resultBytes: z.int().min(256).max(262_144),
-  /**
-   * Bytes of all results of a turn that the model sees, in equal shares. The least value gives 64 calls 256 bytes each.
-   */
+  /** Bytes of all results of a turn that the model sees, in equal shares. The least gives 64 calls 256 bytes each. */
   resultBytesPerTurn: z.int().min(16_384).max(1_310_720),
   /** Input and output tokens as the provider reports them; estimated where it reports none. */
   tokens: z.int().min(1),
-  /**
-   * Most that model steps may cost, in the currency of the configured prices: a decimal as text, since sums of
-   * fractions are inexact.
-   */
+  /** Most that model steps may cost: a decimal as text, since sums of fractions are inexact. */
   spend: z
     .string()
     .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,6})?$/, 'must be a decimal number above 0 as text, such as "2.50"'),
@@ -145,10 +140,7 @@ export type RunSpec = z.infer<typeof RunSpec>;
 /** A spec as a caller may write it. */
 export type RunSpecInput = z.input<typeof RunSpec>;
 
-/**
- * A single call: a backend with a loop of its own has one tool called through the gate (docs/adr/0074). It becomes a run
- * spec whose model is the caller.
- */
+/** A single call, for a backend with a loop of its own (docs/adr/0074): a run spec whose model is the caller. */
 export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: true, priority: true, signature: true })
   .extend({
     /** A server by the name that configuration or catalog knows, or by name and URL if egress rules allow it. */

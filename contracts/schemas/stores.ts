@@ -1,7 +1,4 @@
-/**
- * Artifacts and secrets are kept in stores: a directory that workers share, a bucket of an S3-compatible store, a
- * vault.
- */
+/** Stores of artifacts and secrets: a directory that workers share, a bucket of an S3-compatible store, a vault. */
 import { z } from 'zod';
 import { HttpUrl, Identifier, Instant, Secret } from './json.ts';
 
@@ -48,9 +45,7 @@ export const ArtifactsConfig = z.strictObject({
 });
 export type ArtifactsConfig = z.infer<typeof ArtifactsConfig>;
 
-/**
- * Folder beside the marker of a directory store: one file `<id>.json` for each namespace that keeps artifacts there.
- */
+/** Folder beside the marker of a directory store: one file `<id>.json` for each namespace that uses it. */
 export const STORE_NAMESPACES = '.countersign-namespaces';
 
 /** A Temporal namespace whose workers use a store. */
@@ -74,9 +69,7 @@ export const VaultSecret = z.discriminatedUnion('kind', [
 ]);
 export type VaultSecret = z.infer<typeof VaultSecret>;
 
-/**
- * Initiators whose runs may name the entry, and its server. The starter of a run chooses a reference, not its owner.
- */
+/** Whose runs may name the entry, and its server: the starter of a run chooses a reference, not its owner. */
 export const VaultBinding = z.strictObject({
   tenant: Identifier.default('default'),
   initiators: z.array(Identifier).min(1).max(100),
@@ -84,10 +77,7 @@ export const VaultBinding = z.strictObject({
   server: HttpUrl,
 });
 
-/**
- * A refresh token has been sent, or is about to be, and its replacement is not written yet. Until `until` its worker
- * may still write it; after that the replacement is lost.
- */
+/** A refresh token is in use. Until `until` its worker may write the replacement; after that it is lost. */
 export const Renewal = z.strictObject({ id: Identifier, since: Instant, until: Instant });
 
 export const VaultEntry = z.strictObject({

@@ -3,10 +3,7 @@ import { z } from 'zod';
 import { ArtifactRef, JsonObject, Name, Sha256Hex } from './json.ts';
 import { ToolName } from './policy.ts';
 
-/**
- * MCP `ToolAnnotations` (spec 2026-07-28, server/tools). Hints of the server, not facts: kept as sent, whatever their
- * type.
- */
+/** MCP `ToolAnnotations` (2026-07-28, server/tools). Hints, not facts: kept as sent, whatever their type. */
 export const ToolAnnotations = JsonObject;
 export type ToolAnnotations = z.infer<typeof ToolAnnotations>;
 
@@ -18,10 +15,7 @@ export const ToolDefinition = z.strictObject({
   inputSchema: JsonObject,
   outputSchema: JsonObject.optional(),
   annotations: ToolAnnotations.optional(),
-  /**
-   * Set if the tool must or may be called as a task (MCP 2025-11-25 `execution.taskSupport`), and its server takes
-   * tasks.
-   */
+  /** Set if the tool must or may be called as a task (MCP 2025-11-25), and its server takes tasks. */
   taskSupport: z.enum(['required', 'optional']).optional(),
 });
 export type ToolDefinition = z.infer<typeof ToolDefinition>;
@@ -80,9 +74,7 @@ export const ServerBinding = z.strictObject({
   allowedTools: z.array(ToolName).optional(),
   /** Set if the server is in a catalog of the run's tenant: without that catalog nothing is sent. */
   catalog: z.literal(true).optional(),
-  /**
-   * Total time for which a call may wait for people on its open connection. Absent: none.
-   */
+  /** Total time for which a call may wait for people on its open connection. Absent: none. */
   holdSeconds: z.int().optional(),
   /** Time for which the run waits for the list of tools. Absent: until the run's own time is over. */
   startWaitSeconds: z.int().optional(),

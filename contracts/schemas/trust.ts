@@ -2,10 +2,7 @@
 import { z } from 'zod';
 import { CodecKey, Identifier, Instant, Name, people, Sha256Hex } from './json.ts';
 
-/**
- * Purpose of a signature, which counts for no other one. `start` is for the run spec; the others are named like their
- * updates.
- */
+/** A signature counts for no other purpose. `start` is for the run spec; others are named like their updates. */
 export const SignedPurpose = z.enum([
   'start',
   'decide',
@@ -67,9 +64,7 @@ const asserted = {
   tenants: z.array(Identifier).min(1).max(100).default(['default']),
   /** Holder of several keys, which together fill no quorum. Default: the key id. */
   holder: Name.optional(),
-  /**
-   * Time at which the key was replaced, without having been lost: earlier signatures still count, later ones do not.
-   */
+  /** When the key was replaced, without having been lost: earlier signatures still count, later ones do not. */
   retired: Instant.optional(),
 };
 

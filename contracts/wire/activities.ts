@@ -13,9 +13,8 @@ import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedA
 /** Short and repeatable activities on the run's own workers. */
 export interface RunActivities {
   /**
-   * Validates what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
-   * @param alone set if the run is to do the rest itself
-   * @throws a failure with a code and the path
+   * Checks what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
+   * @param alone the run is to do the rest itself
    */
   prepareRun(spec: RunSpecInput, alone?: true): Promise<BegunRun>;
   /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */

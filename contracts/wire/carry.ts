@@ -1,9 +1,8 @@
 /**
- * An execution of a run hands this state to the next one at continue-as-new. It is written into history: a build reads
- * what an earlier one wrote.
- *
- * `domain/run/carry.ts` turns a run into this shape and back. Free to change in `domain/state` are the statuses of a
- * call, the fields that the codec renames, and how answers are remembered; other fields are recorded by their names.
+ * What an execution hands to the next at continue-as-new. It is written into history: a build reads what an earlier one
+ * wrote. `domain/run/carry.ts` is the codec: free to change in `domain/state` are the statuses of a call, the fields
+ * that
+ * it renames, and how answers are remembered; other fields are recorded by their names.
  */
 import type {
   Approver,
@@ -33,10 +32,7 @@ import type { CarriedMessages } from './notify.ts';
 import type { PreparedRun } from './run.ts';
 import type { ToolsetRef } from './identity.ts';
 
-/**
- * Version of the carry. A changed shape raises it, and so does state that an older build would misread; an execution
- * refuses an unknown version.
- */
+/** Raised by a changed shape, or by state that an older build would misread; an unknown version is refused. */
 export const CARRY_VERSION = 1;
 
 export interface Carry {
@@ -201,10 +197,7 @@ export type PauseEnding =
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
-/**
- * A person's change of the arguments that the model proposed. One of the decisions that let the call run made the
- * change.
- */
+/** A person's change of the model's arguments, made by one of the decisions that let the call run. */
 export interface Edit {
   readonly by: string;
   /** Epoch ms. */
@@ -212,10 +205,7 @@ export interface Edit {
   readonly decisionId: string;
   /** The model's arguments, before the first of possibly several edits. */
   readonly proposed: JsonObject;
-  /**
-   * The request as the editor read it; the decision echoes its digest. `arguments` is absent if the editor read
-   * `proposed`.
-   */
+  /** The request as the editor read it; the decision echoes its digest. `arguments`: absent if that was `proposed`. */
   readonly shown: Pick<ShownRequest, 'generation' | 'approvers'> & Partial<Pick<ShownRequest, 'arguments'>>;
 }
 
@@ -235,10 +225,7 @@ export interface Resolved extends Common {
   readonly duplicateOf?: string;
   /** Set if an earlier dispatch may have run. No later outcome may then claim that the call did not run. */
   readonly unsure?: Unsure;
-  /**
-   * Set if the run sends the call again by itself after an attempt that may have run, and nobody has been asked since
-   * whether it may run again.
-   */
+  /** The run sends the call again by itself after an attempt that may have run, and nobody was asked since. */
   readonly again?: true;
   readonly edit?: Edit;
   /** Generation of the newest request, if that request asked for something other than consent. */
@@ -328,7 +315,7 @@ export interface Extension {
 // People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
 /** The request that was answered, and when. */
-interface Asked<About extends Pause = Pause> {
+export interface Asked<About extends Pause = Pause> {
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: PauseRequest<About>;
@@ -352,9 +339,7 @@ export interface InputProgress {
   readonly provided: readonly Provided[];
 }
 
-/**
- * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
- */
+/** Questions of a server on the open connection of one dispatch, which waits. */
 export interface QuestionProgress {
   /** Number of rounds of questions so far. */
   readonly rounds: number;

@@ -13,10 +13,7 @@ export interface CatalogIdentity {
 
 /** Input with which a catalog workflow starts. */
 export interface CatalogBeginning extends CatalogIdentity {
-  /**
-   * Set if somebody with a key created the catalog: from its first event on it believes only what a key of the zone
-   * proves (docs/adr/0047).
-   */
+  /** Made by somebody with a key: from its first event on it believes only what is proven (docs/adr/0047). */
   readonly signed?: true;
 }
 

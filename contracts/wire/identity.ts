@@ -1,7 +1,4 @@
-/**
- * Every activity of a run receives these facts beside its own input. They are written into history: no secret stands
- * here in clear (INV-S1).
- */
+/** What every activity of a run receives beside its own input. Written into history: no secret in clear (INV-S1). */
 import type { ArtifactRef } from '../schemas/json.ts';
 import type { Initiator } from '../schemas/run-spec.ts';
 

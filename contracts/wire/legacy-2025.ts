@@ -1,9 +1,6 @@
 /**
- * A run and its activities exchange these messages for two features of MCP 2025-11-25: questions on an open connection,
- * and tasks.
- *
- * While a server holds a connection open with a question (docs/adr/0040), the dispatch tells the run by update, and
- * asks for the answer by query. Task messages are written into history: no task id stands here in clear (INV-S1).
+ * What a run and its activities say about questions on an open connection (docs/adr/0040), which the dispatch tells by
+ * update and asks about by query, and about tasks. Written into history: no task id in clear (INV-S1).
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';
@@ -13,10 +10,6 @@ import type { ServerBinding } from '../schemas/tool.ts';
 import type { ResultRoom, RunIdentity, ToolsetRef } from './identity.ts';
 import type { ProvisionProof } from './proofs.ts';
 
-/**
- * Argument of the update `inputAsked`. The update's id is `held/<callId>/<attempt>/<round>`, so that a repeat is the
- * same one.
- */
 export type HeldQuestions = Questions;
 
 /** Acknowledges that people are asked. */
@@ -52,9 +45,7 @@ export interface BegunTask {
   /** Task, session, and the authorization that began it; only workers of the zone open the text. */
   readonly sealed: SealedState;
   readonly sentAt: string;
-  /**
-   * Time at which the run gives the task up: the server may have forgotten it by then, or the task has had its time.
-   */
+  /** When the run gives the task up: the server may have forgotten it, or the task has had its time. */
   readonly until: string;
   /** Poll interval that the server asks for, in ms. */
   readonly pollMs?: number;

@@ -1,7 +1,4 @@
-/**
- * The input of the activity that sends a message. It is written into history: arguments stand here as policy
- * shows them in lists, never redacted ones (INV-S1).
- */
+/** Input of a message's activity. In history: arguments as lists show them, never redacted ones (INV-S1). */
 import type { Digest, Gathered, MessageEvent, NotifyRoute } from '../schemas/notify.ts';
 import type { ApproverRule } from '../schemas/policy.ts';
 import type { PauseKind, RequestStatus } from '../schemas/request.ts';

@@ -1,7 +1,4 @@
-/**
- * A dispatch receives these proofs of consent and of answers. The activity believes none of them before it has checked
- * them: it judges again and recomputes the digest.
- */
+/** Proofs of consent and of answers. The dispatch believes none before it has judged again and recomputed digests. */
 import type {
   AuthorizationPause,
   InputPause,

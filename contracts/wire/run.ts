@@ -1,9 +1,7 @@
 /**
- * Inputs and answers of a run's own activities. They are written into history: no secret stands here in clear
- * (INV-S1).
+ * Inputs and answers of a run's own activities. Written into history: no secret in clear (INV-S1).
  *
- * Optional fields of `PreparedRun` switch on behaviour. An absent field means that the configuration or the policy has no
- * need for it.
+ * Optional fields of `PreparedRun` switch on behaviour: absent, configuration or policy has no need for it.
  */
 import type { PauseKind } from '../schemas/request.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
@@ -55,9 +53,7 @@ export interface PreparedRun {
   readonly links?: readonly string[];
   /** With `pauses`: who answers for a call that nobody was asked to approve. */
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
-  /**
-   * A list of tools refused for its grant waits for another grant. Absent: policy lets the run end.
-   */
+  /** A list of tools refused for its grant waits for another grant. Absent: the run ends. */
   readonly listings?: 'asked';
   /** The run can wait for a server that works on a call as a task. Absent: no server may. */
   readonly tasks?: true;
@@ -117,10 +113,7 @@ export interface ModelStepResult {
   readonly malformed?: Readonly<Record<string, string>>;
   readonly usage: Usage;
   readonly finish: 'stop' | 'calls' | 'length' | 'refused';
-  /**
-   * Verdicts on the calls, reached where the step ran (docs/adr/0012). Absent if judging failed after the model had
-   * answered: the run then judges in a separate activity, and the answer is not lost.
-   */
+  /** Verdicts reached where the step ran (docs/adr/0012). Absent if judging failed: the run then judges by itself. */
   readonly judged?: JudgeResult;
   /** Set if the spec has an output schema and the step ended: the parsed answer, or why it does not fit. */
   readonly output?:
@@ -134,10 +127,7 @@ export interface Stretch {
   readonly to: number;
 }
 
-/**
- * The activity reads the content by query of the run: sent as an input, the content would double every history, and
- * might be larger than one input can be.
- */
+/** The activity reads the content by query: as an input it would double every history, and might be too large. */
 export interface StoreSegmentInput {
   readonly workflowId: string;
   readonly previous?: ArtifactRef;

@@ -80,10 +80,7 @@ export interface BegunTimes {
   readonly listed: number;
 }
 
-/**
- * The work of the first activity of a run. A worker of both roles also lists the tools of all servers in it, and takes
- * the first stretch.
- */
+/** Work of a run's first activity. A worker of both roles also lists the tools, and takes the first stretch. */
 export interface BeginRecord extends StretchRecord {
   readonly prepared?: PreparedRun;
   /** The lists of all servers, in the order of the spec; absent if the run is to list them itself. */
@@ -103,10 +100,7 @@ export interface ReportedProgress {
   readonly total?: number;
 }
 
-/**
- * One heartbeat of a stretch: its record, and the progress of calls under way. The progress is for people who watch; the
- * run does not read it.
- */
+/** One heartbeat: the record, and the progress of calls for people who watch; the run does not read that. */
 export interface StretchBeat extends BeginRecord {
   readonly progress?: readonly ReportedProgress[];
 }

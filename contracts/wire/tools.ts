@@ -1,7 +1,4 @@
-/**
- * Activities that talk to tool servers have these inputs and results: dispatching one call, and listing tools. All of
- * it is written into history: no secret stands here in clear (INV-S1).
- */
+/** Inputs and results of activities that talk to tool servers. Written into history: no secret in clear (INV-S1). */
 import type { PauseKind } from '../schemas/request.ts';
 import type { HeldBy, Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { InputRequests, SealedState } from '../schemas/input.ts';
@@ -34,10 +31,7 @@ export interface DispatchInput {
   readonly proof: DispatchProof;
   /** Set if an earlier attempt may have run, and a person answered that the call is sent again. */
   readonly retry?: RetryProof;
-  /**
-   * Set if an earlier attempt may have run, and nobody has said since that the call may run again: it leaves only if the
-   * operator calls the tool repeatable now.
-   */
+  /** An earlier attempt may have run, and nobody was asked since: it leaves only if the tool is repeatable now. */
   readonly mayHaveRun?: true;
   /** People's answers after the server required another authorization. */
   readonly authorizations?: readonly AuthorizationProof[];
@@ -48,10 +42,7 @@ export interface DispatchInput {
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly limits: ResultRoom & Pick<Limits, 'callTimeoutSeconds'>;
-  /**
-   * Number of the attempt, from 1. There is another one only if nothing was sent, or if the operator calls the tool
-   * repeatable.
-   */
+  /** From 1. There is another only if nothing was sent, or if the operator calls the tool repeatable. */
   readonly attempt: number;
   /** The same for every attempt of this call; the key that the server sees is derived from run and call. */
   readonly idempotencyKey: string;
@@ -64,10 +55,7 @@ export interface DispatchInput {
   readonly resumable?: true;
   /** The run can wait for a task. */
   readonly tasks?: true;
-  /**
-   * Total time for which the server may keep its connection open with questions for people. Absent: the server may not
-   * ask.
-   */
+  /** Total time for which the server may wait for people on its open connection. Absent: it may not ask. */
   readonly hold?: { readonly seconds: number };
   /** For a hosted call: the id under which the provider asked for approval. */
   readonly approvalRequestId?: string;
@@ -100,14 +88,9 @@ export type DispatchResult =
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
       /** Set if the outcome is unknown and nothing was sent now: the tool is not repeatable any more, so people are asked. */
       readonly notRepeated?: true;
-      /**
-       * Set if the outcome is unknown because this worker is stopping: the place at which another one can ask for the
-       * answer.
-       */
+      /** Set if the outcome is unknown because this worker stops: where another one can ask for the answer. */
       readonly resume?: SealedState;
-      /**
-       * The answers given to questions on the open connection, in their order. Absent: no questions, or nobody knows.
-       */
+      /** Answers given to questions on the open connection, in order. Absent: no questions, or nobody knows. */
       readonly held?: readonly HeldTold[];
     }
   /** Proven not sent; the call may be sent again after the delay. */

@@ -1,9 +1,7 @@
 /**
- * A catalog hands its whole state to its next execution at continue-as-new, with the heads of its ledger and the newest
- * entries.
+ * What a catalog hands to its next execution at continue-as-new.
  *
- * 1. The carry is one payload, of which Temporal takes 2 MiB (`limit.blobSize.error`): a larger catalog could not go
- *    on.
+ * 1. The carry is one payload, of which Temporal takes 2 MiB: a larger catalog could not go on.
  */
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
@@ -32,9 +30,7 @@ interface CarriedTrust {
   readonly earlier: readonly string[];
 }
 
-/**
- * Bytes of what servers and operators say. The remembered messages and the last refresh are bounded apart, and small.
- */
+/** Bytes of what servers and operators say; the rest is bounded apart, and small. */
 export const CATALOG_BYTES = 1_048_576;
 
 /** Ledger entries in the input of the next execution, and their bytes. */
@@ -59,7 +55,6 @@ export function overLimit({ catalog, facts }: CatalogChange): Refusal | undefine
   return undefined;
 }
 
-/** True if these entries fit into the input of the next execution. */
 export function canBeCarried(entries: readonly LedgerEntry[]): boolean {
   return entries.length <= MOST_CARRIED && bytesOf(entries) <= MOST_CARRIED_BYTES;
 }

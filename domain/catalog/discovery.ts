@@ -15,21 +15,14 @@ import type { CatalogDiscovery } from '../../contracts/wire/catalog.ts';
 import { canonicalJson } from '../text/canonical.ts';
 import { type Catalog, type CatalogChange, hasDrifted, withListings } from './state.ts';
 
-/**
- * Entries of a catalog, missing ones included. Beyond the bound, missing entries without operator policy are dropped,
- * oldest first.
- */
+/** Missing ones included. Beyond the bound, missing entries without operator policy are dropped, oldest first. */
 const MOST_ENTRIES = 1_500;
 
 export interface Found extends CatalogDiscovery {
-  /** Number of the refresh. */
   readonly refresh: number;
 }
 
-/**
- * Applies a refresh.
- * @param at ISO time
- */
+/** Applies a refresh. @param at ISO time */
 export function discovered(catalog: Catalog, found: Found, at: string): CatalogChange {
   const { refresh, listing } = found;
   const before = new Map(catalog.entries.map((entry) => [entry.name, entry]));
@@ -53,10 +46,7 @@ export function discovered(catalog: Catalog, found: Found, at: string): CatalogC
   return { catalog: next, facts: [refreshedFact(before, entries, found)] };
 }
 
-/**
- * Records a failed refresh; only the report changes.
- * @param at ISO time
- */
+/** Records a failed refresh; only the report changes. @param at ISO time */
 export function refreshFailed(
   catalog: Catalog,
   refresh: number,
@@ -141,9 +131,7 @@ function refreshedFact(
 export interface FieldDifference {
   /** Path in readable form: `inputSchema.properties.path.type`. */
   readonly path: string;
-  /** Absent if the field is new. */
   readonly before?: JsonValue;
-  /** Absent if the field is gone. */
   readonly after?: JsonValue;
 }
 

@@ -76,7 +76,6 @@ export function wantedTool({ enabled, requiresApproval, denied, definition, ...r
   };
 }
 
-/** Plans the import of a file's tools, given by name. */
 export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap<string, WantedTool>): ImportPlan {
   const names = entries.map(({ name }) => name);
   const known = new Set(names);

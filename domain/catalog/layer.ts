@@ -11,10 +11,7 @@ import { type Catalog, entryOf } from './state.ts';
 
 export type CatalogView = Pick<Catalog, 'server' | 'status' | 'entries' | 'newTools'>;
 
-/**
- * Returns the catalog's verdict on a tool.
- * @param hash of the definition that would be called
- */
+/** The catalog's verdict on a tool. @param hash of the definition that would be called */
 export function catalogSays(catalog: CatalogView, tool: string, hash: string): CatalogSay {
   const { server } = catalog;
   if (catalog.status === 'disconnected')
@@ -26,9 +23,7 @@ export function catalogSays(catalog: CatalogView, tool: string, hash: string): C
   const refusal = refusalOf(entry, rule, `${server}/${tool}`);
   if (refusal !== undefined) return refusal;
   const { approvers, deadlineSeconds, requiresApproval } = entry.setting;
-  const stated = {
-    ...defined({ approvers, deadlineSeconds }),
-  };
+  const stated = defined({ approvers, deadlineSeconds });
   if (entry.acknowledged?.hash !== hash) return { kind: 'ask', rule: `${rule}/drift`, ...stated };
   return requiresApproval ? { kind: 'ask', rule, ...stated } : { kind: 'nothing', ...stated };
 }
@@ -53,10 +48,7 @@ function denied(
   return { kind: 'deny', rule, code, message };
 }
 
-/**
- * True if the model is offered the tool. Disabled and missing tools are not offered; a denied one is, and says so when
- * called.
- */
+/** True if the model is offered the tool. A denied one is, and says so when called. */
 export function isOffered(catalog: CatalogView, tool: string): boolean {
   if (catalog.status === 'disconnected') return false;
   const entry = entryOf(catalog, tool);

@@ -6,6 +6,7 @@
  * 3. Nobody agrees to their own change, nor after its deadline. Both administrators must still have the right then.
  */
 import { defined } from '../../contracts/defined.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -25,10 +26,7 @@ export interface Loosening {
   readonly signature?: string;
 }
 
-/**
- * Opens a pending change.
- * @param now epoch ms
- */
+/** Opens a pending change. @param now epoch ms */
 export function opened(
   catalog: Catalog,
   { by, changes, trusted, signature }: Loosening,
@@ -61,9 +59,8 @@ export function opened(
 }
 
 /**
- * Decides a pending change.
- * @param now epoch ms
- * @param isStrict whether whoever asked for trust must still have the right for it; asked only if that person has not
+ * Decides a pending change. @param now epoch ms
+ * @param isStrict whether who asked for trust must still have the right for it; asked only if they have not
  */
 export function agreed(
   catalog: Catalog,
@@ -73,26 +70,18 @@ export function agreed(
   isStrict: () => boolean,
 ): CatalogChange | Refusal {
   const { changeId, by, verdict } = decision;
+  const no = (code: ErrorCode, message: string): Refusal => refuse(code, message, { changeId });
   const pending = catalog.pending.find((change) => change.changeId === changeId);
-  if (pending === undefined)
-    return refuse('REQUEST_NOT_OPEN', `No change ${changeId} waits; see the catalog.`, { changeId });
+  if (pending === undefined) return no('REQUEST_NOT_OPEN', `No change ${changeId} waits; see the catalog.`);
   const rest = { ...catalog, pending: catalog.pending.filter((change) => change !== pending) };
   if (decision.digest !== pending.digest)
-    return refuse('DIGEST_MISMATCH', `Change ${changeId} is another one than was shown; look at it again.`, {
-      changeId,
-    });
+    return no('DIGEST_MISMATCH', `Change ${changeId} is another one than was shown; look at it again.`);
   if (Date.parse(pending.deadline) <= now)
-    return refuse('DECISION_EXPIRED', `Change ${changeId} waited until ${pending.deadline}; ask for it again.`, {
-      changeId,
-    });
+    return no('DECISION_EXPIRED', `Change ${changeId} waited until ${pending.deadline}; ask for it again.`);
   if (isSamePerson(rules, by.id, pending.by.id) && verdict === 'approve')
-    return refuse('APPROVER_NOT_ENTITLED', `Somebody else than ${by.id} must agree to change ${changeId}.`, {
-      changeId,
-    });
+    return no('APPROVER_NOT_ENTITLED', `Somebody else than ${by.id} must agree to change ${changeId}.`);
   if (missingRight(rules, by, ['loosen']) !== undefined)
-    return refuse('CATALOG_FORBIDDEN', `${by.id} may not loosen the catalogs of tenant ${catalog.tenant}.`, {
-      changeId,
-    });
+    return no('CATALOG_FORBIDDEN', `${by.id} may not loosen the catalogs of tenant ${catalog.tenant}.`);
   if (verdict === 'reject') return { catalog: rest, facts: [closedFact({ ...pending, by }, 'rejected')] };
   const plan = planned(catalog, pending.changes);
   if (

@@ -1,7 +1,4 @@
-/**
- * Says what a person may do with the catalogs of a tenant, by the rules that a catalog asks for when they do it: a list
- * that follows this file offers nothing that would be refused for want of a right.
- */
+/** What a person may do with the catalogs of a tenant, by the rules that a catalog asks for when they do it. */
 import type { CatalogRight, CatalogRules, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import type { CatalogOffer } from '../../contracts/schemas/http/catalogs.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -10,7 +7,6 @@ import { rightsOf } from './settings.ts';
 
 type Administrators = CatalogRules['administrators'];
 
-/** Keeps the administrators of one tenant. */
 export function administratorsOf(
   administrators: readonly (Administrators[number] & { readonly tenant: string })[],
   tenant: string,
@@ -20,7 +16,6 @@ export function administratorsOf(
     .map(({ ids, groups, may }) => ({ ids, groups, may: [...may] }));
 }
 
-/** Lists what a person with these rights may do now. */
 export function catalogOffers(
   { status }: Pick<CatalogSnapshot, 'status'>,
   rights: ReadonlySet<CatalogRight>,
@@ -35,10 +30,7 @@ export function catalogOffers(
   ];
 }
 
-/**
- * Lists what the person may say to a change that waits. Nobody agrees to their own change.
- * @param now epoch ms
- */
+/** What the person may say to a change that waits: nobody agrees to their own. @param now epoch ms */
 export function pendingOffers(
   { by, deadline }: Pick<PendingChange, 'by' | 'deadline'>,
   rules: CatalogRules,

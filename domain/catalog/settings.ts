@@ -1,9 +1,8 @@
 /**
- * Operators change the policy of tools here, one change at a time, on the version that they were shown.
+ * Operators change the policy of tools here, on the version that they were shown.
  *
  * 1. A batch takes effect as a whole or not at all, and always with an entry in the ledger.
- * 2. A change applies to what was shown: another version, or another definition than the acknowledged one, is a
- *    conflict.
+ * 2. Another version, or another definition than the acknowledged one, is a conflict.
  * 3. Without named administrators nobody may change a catalog (INV-G4). Loosening and tightening are separate rights.
  */
 import { defined } from '../../contracts/defined.ts';
@@ -46,7 +45,6 @@ export function checkVersion(catalog: Catalog, expected: number): Refusal | unde
   );
 }
 
-/** Returns the plan of a batch, or why it cannot be done. */
 export function planned(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan | Refusal {
   const edits: Edit[] = [];
   const needs = new Set<CatalogRight>();
@@ -81,10 +79,7 @@ export function planned(catalog: Catalog, changes: readonly ToolChange[]): Catal
   return { kind: 'plan', edits, needs };
 }
 
-/**
- * Applies a plan.
- * @param agreed the second administrator, if one had to agree; `signature` is then that of the first
- */
+/** Applies a plan. @param agreed the second administrator; `signature` is then that of the first */
 export function policiesSet(
   catalog: Catalog,
   { edits }: Pick<CatalogPlan, 'edits'>,
@@ -165,10 +160,7 @@ export function changedSetting(before: ToolSetting, change: ToolChange): ToolSet
   };
 }
 
-/**
- * Returns both directions if parts differ, none if nothing changes. A change that is not surely stricter is looser
- * (INV-G4).
- */
+/** Both if parts differ, none if nothing changes. A change that is not surely stricter is looser (INV-G4). */
 export function directionsOf(before: ToolSetting, after: ToolSetting): ReadonlySet<Direction> {
   const directions = new Set<Direction>();
   const flag = (was: boolean, is: boolean, stricter: boolean): void => {
@@ -186,10 +178,7 @@ export function directionsOf(before: ToolSetting, after: ToolSetting): ReadonlyS
   return directions;
 }
 
-/**
- * True if a list admits people whom the other excludes, or lets them do more. Without a list the initiator decides, so
- * any list may admit others.
- */
+/** True if a list admits others, or lets them do more. Without one the initiator decides, so any may admit others. */
 function letsIn(list: ApproverList | undefined, other: ApproverList | undefined): boolean {
   if (list === undefined || other === undefined) return list !== other;
   const { need = 1, notInitiator = false, may = [], remember = [] } = list;

@@ -1,8 +1,7 @@
 /**
- * In trust mode `signed`, a catalog takes a change only with a signature, and a second administrator needs another key
- * (INV-G2).
+ * In trust mode `signed`, a catalog takes a change only with a signature, good for this catalog alone (INV-G2).
  *
- * 1. The signature covers the whole message, defaults written out, and is good for one catalog.
+ * 1. The signature covers the whole message, defaults written out.
  * 2. The person who agrees holds another key than the one who asked: one key counts once.
  */
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -17,7 +16,6 @@ import { catalogId } from './state.ts';
 
 type Trusted = Pick<TrustSet, 'keys'>;
 
-/** Identity of a catalog, with the Temporal run that its messages name. */
 interface CatalogPlace extends CatalogIdentity {
   readonly namespace: string;
   readonly runId: string;
@@ -25,10 +23,7 @@ interface CatalogPlace extends CatalogIdentity {
 
 type SignedFields = Omit<SignedChange, 'signature' | 'asked'> & { readonly signature?: string | undefined };
 
-/**
- * Checks the signature of a change.
- * @param now epoch ms; undefined if the message was taken before
- */
+/** Checks the signature of a change. @param now epoch ms; undefined if the message was taken before */
 export function checkSignedChange(
   { purpose, requestId, payload, signature }: SignedFields,
   by: Approver,
@@ -57,10 +52,7 @@ export function checkSignedChange(
   return checkSignature(signature, about, trust, now);
 }
 
-/**
- * Checks that the key of the person who asked for a change is still trusted. The content was compared when it was
- * taken.
- */
+/** Checks that the key of who asked for a change is still trusted. The content was compared when it was taken. */
 export function checkAsked(
   { by, signature }: NonNullable<SignedChange['asked']>,
   { namespace, tenant, server }: CatalogPlace,

@@ -1,9 +1,5 @@
 /**
- * Defines the state of a catalog without its ledger: immutable, and all of it carried through
- * continue-as-new.
- *
- * The state owns connection, version, and remembered answers. Discovery is in `domain/catalog/discovery.ts`; policy and
- * rights are in `domain/catalog/settings.ts`.
+ * The state of a catalog without its ledger: immutable, and all of it carried through continue-as-new.
  *
  * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
@@ -48,7 +44,6 @@ export interface CatalogChange {
   readonly facts: readonly LedgerFact[];
 }
 
-/** Number of messages that are remembered. */
 const MOST_ANSWERED = 200;
 
 export function startCatalog({ tenant, server }: CatalogIdentity): Catalog {

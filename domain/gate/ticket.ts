@@ -6,7 +6,6 @@
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../text/canonical.ts';
 
-/** Whose call it is. */
 export interface Owner {
   readonly tenant: string;
   /** Id of the person in whose name the client calls. */
@@ -25,10 +24,7 @@ const PREFIX = 'gate/';
 /** Hex digits of the part that names person and client. */
 const OWNER_LENGTH = 16;
 
-/**
- * Workflow id of the ticket of a call: `gate/TENANT/OWNER/CALL`. Hashes keep persons and arguments out of it; who can
- * list workflows can still try whether a guess is right.
- */
+/** `gate/TENANT/OWNER/CALL`. Hashes keep persons and arguments out; who can list workflows can still try a guess. */
 export function ticketIdOf({ tenant, person, client, server, tool, arguments: args }: GateCall): string {
   return `${ownerOf({ tenant, person, client })}${hashOf([person, client, server, tool, args])}`;
 }

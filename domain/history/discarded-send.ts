@@ -1,8 +1,6 @@
 /**
  * A history discarded by a reset may show dispatches that the run no longer knows of, although the server may.
  *
- * This pure file owns which of them count as sent, and the text for people. Reading histories belongs to others.
- *
  * 1. A dispatch counts as sent unless the history proves that it was not (INV-X1).
  * 2. A history is outside input: an entry that does not read as the result of a dispatch proves nothing.
  */
@@ -24,12 +22,10 @@ export interface DiscardedSend {
   readonly callId: string;
   /** Time at which a worker got the call, epoch ms. */
   readonly at: number;
-  /** Temporal run of the discarded history. */
   readonly runId: string;
   readonly ending: SendEnding;
 }
 
-/** Classifies the result of a dispatch. */
 export function endingOf(result: unknown): SendEnding {
   if (!isFields(result)) return 'unknown';
   switch (result['kind']) {
@@ -62,7 +58,6 @@ function endingOfOutcome(outcome: unknown): SendEnding {
   }
 }
 
-/** A call that left within a stretch. */
 export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly server: string;
   readonly tool: string;
@@ -70,10 +65,7 @@ export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly deed: string | undefined;
 }
 
-/**
- * Reads the record of a stretch, which is its result or, where its worker was lost, in its last heartbeat.
- * @returns undefined if it cannot be read, or has a wrong form: then it may name any call
- */
+/** Reads a stretch's record, its result or last heartbeat; undefined if unreadable: then it may name any call. */
 export function stretchedSends(record: unknown): readonly StretchedSend[] | undefined {
   const turns = isFields(record) ? record['turns'] : undefined;
   // The first activity of a run may have taken no turn.
@@ -105,7 +97,6 @@ const SAYS: Readonly<Record<SendEnding, string>> = {
   unknown: 'not how it ended',
 };
 
-/** Describes the dispatch for the person who records the call's outcome. */
 export function describeSend(callId: string, { callId: sent, at, runId, ending }: DiscardedSend): string {
   const which = sent === callId ? 'This call' : `The same call, then ${sent},`;
   return (

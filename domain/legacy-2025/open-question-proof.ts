@@ -4,10 +4,7 @@ import { provisionProof } from '../request/provision.ts';
 import { type Fields, isFields } from '../shapes/inputs.ts';
 import { callOf, isDispatched, type Run } from '../state/run.ts';
 
-/**
- * Returns the state of a question; a question unknown to this run counts as closed.
- * @param place a `HeldPlace` as any reader of the namespace may send it, so not trusted
- */
+/** State of a question; an unknown one counts as closed. @param place a `HeldPlace`, not trusted */
 export function heldWord(run: Run, place: unknown): HeldWord {
   const { callId, attempt, round }: Fields = isFields(place) ? place : {};
   const state = typeof callId === 'string' ? callOf(run, callId) : undefined;

@@ -1,13 +1,10 @@
 /**
- * A server of MCP 2025-11-25 may ask questions on the open connection of a call, which waits for the answer
- * (docs/adr/0040).
+ * A server of MCP 2025-11-25 may ask on the open connection of a call, which waits for the answer (docs/adr/0040).
+ * `domain/request/provision.ts` says what an answer does; `workflows/legacy-2025/open-question.ts` waits.
  *
- * This pure file owns how a call in flight comes to ask and goes on. `domain/request/provision.ts` says what an answer
- * does, the activities ask the server, and `workflows/legacy-2025/open-question.ts` waits.
- *
- * 1. The call stays sent: however the question ends, the call is in flight again, by the same dispatch (INV-X1).
- * 2. Only the dispatch under way asks, one round of questions after the other, bounded in time, number and bytes. A
- *    dispatch may skip round numbers; a new round closes the one before.
+ * 1. The call stays sent: however the question ends, it is in flight again, by the same dispatch (INV-X1).
+ * 2. Only the dispatch under way asks, in rounds, bounded in time, number and bytes. It may skip round numbers; a new
+ *    round closes the one before.
  * 3. A question without an answer in time is closed, and takes no later answer (INV-G2).
  */
 import { defined } from '../../contracts/defined.ts';
@@ -38,10 +35,7 @@ export type ElicitationPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSec
   readonly holdSeconds: number;
 };
 
-/**
- * Opens a request for the questions, or refuses them.
- * @param pausing undefined if the run keeps no connection of this server open
- */
+/** Opens a request for the questions, or refuses them. @param pausing undefined if the run keeps no connection open */
 export function admitElicitation(
   run: Run,
   asked: HeldQuestions,
@@ -91,8 +85,7 @@ function opened(
 }
 
 /**
- * Returns a call in flight. A call that waits with a question loses that question: its server asks another one, or a
- * sender of the namespace has spoken in the name of the dispatch.
+ * The call in flight, without its question: its server asks another one, or somebody has spoken in its name.
  * @param at epoch ms; the wait for people counts up to this time
  */
 export function flightOf(state: CallState, at: number): InFlight | undefined {
@@ -101,10 +94,7 @@ export function flightOf(state: CallState, at: number): InFlight | undefined {
   return state.status === 'in-flight' ? state : undefined;
 }
 
-/**
- * Asks people these questions, and closes the former ones.
- * @param state as `admitElicitation` returned it
- */
+/** Asks these questions, and closes the former ones. @param state as `admitElicitation` returned it */
 export function elicitationOpened(run: Run, state: AskingOnConnection, ids: RunIds): Change {
   return move(run, state.call.callId, ['in-flight', 'asking-on-connection'], (before) => {
     const closed = before.status === 'asking-on-connection' ? [closedFact(before, 'cancelled')] : [];
@@ -112,10 +102,7 @@ export function elicitationOpened(run: Run, state: AskingOnConnection, ids: RunI
   });
 }
 
-/**
- * Returns the call to flight, by the dispatch that asked.
- * @param until epoch ms; the wait for people counts up to this time
- */
+/** Returns the call to flight. @param until epoch ms; the wait for people counts up to this time */
 export function backInFlight(state: AskingOnConnection, last: QuestionProgress['last'], until: number): InFlight {
   const { request, consent, questions, grant } = state;
   const { rounds, waited } = questions;
@@ -128,10 +115,7 @@ export function backInFlight(state: AskingOnConnection, last: QuestionProgress['
   };
 }
 
-/**
- * Closes an open question that nobody answered, because its time is over or nobody waits for it. Otherwise changes
- * nothing.
- */
+/** Closes an open question that nobody answered: its time is over, or nobody waits for it. */
 export function elicitationClosed(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
   return move(run, callId, ['asking-on-connection'], (state) => {
     const { deadline } = state.request;

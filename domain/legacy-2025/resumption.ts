@@ -1,9 +1,6 @@
 /**
- * A call's worker may be lost while the server still has the answer; the answer is then asked for again
- * (docs/adr/0039).
- *
- * This pure file owns which parts of a lost worker's last heartbeat count, and how often an answer is asked for.
- * `activities/gate/legacy-2025/resume-call.ts` does the asking.
+ * If a call's worker is lost, the server may still have the answer, which is asked for again (docs/adr/0039).
+ * `activities/gate/legacy-2025/resume-call.ts` asks.
  *
  * 1. Asking for an answer is no attempt: nothing is sent.
  * 2. The last heartbeat is checked like any outside input. Its content is sealed; only its form is visible here.
@@ -24,16 +21,10 @@ export type Resumable = Extract<DispatchResult, { kind: 'ended' }> & {
 
 /** Most workers that may be lost one after the other while asking for the same answer. */
 const MOST_RESUMPTIONS = 3;
-/**
- * Characters of each of the four parts. The sealed place includes all tokens that the server was shown, some kilobytes
- * each.
- */
+/** Characters of each of the four parts: all tokens that the server was shown, some kilobytes each. */
 const LONGEST_PART = 262_144;
 
-/**
- * True if another worker may ask for the answer.
- * @param earlier how often the answer to this attempt was asked for
- */
+/** True if another worker may ask for the answer. @param earlier how often it was asked for */
 export function isResumable(result: DispatchResult, earlier: number): result is Resumable {
   return (
     result.kind === 'ended' &&
@@ -43,10 +34,7 @@ export function isResumable(result: DispatchResult, earlier: number): result is 
   );
 }
 
-/**
- * Builds the unknown outcome of a call whose worker is lost.
- * @param details the worker's last heartbeat, if there was one
- */
+/** The unknown outcome of a call whose worker is lost. @param details its last heartbeat, if any */
 export function lostAnswer(message: string, details: unknown): Extract<DispatchResult, { kind: 'ended' }> {
   const sent = sentAsTold(details);
   const resume = sealedIn(details);
@@ -62,7 +50,6 @@ export function afterAsking(lost: Omit<Resumable, 'resume'>, answer: DispatchRes
   return answer.kind === 'ended' && answer.outcome.kind === 'unknown' ? { ...lost, ...answer } : answer;
 }
 
-/** Records that the server is asked for the answer. */
 export function resumed(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], (call) => ({
     call,

@@ -1,7 +1,6 @@
 /**
- * A server of MCP 2025-11-25 may work on a call as a task; here is when it is polled and given up (docs/adr/0041).
- *
- * The file is pure. `activities/gate/legacy-2025/poll-task.ts` polls, and `workflows/legacy-2025/tasks.ts` waits.
+ * When a call that a server of MCP 2025-11-25 works on as a task is polled and given up (docs/adr/0041).
+ * `activities/gate/legacy-2025/poll-task.ts` polls, and `workflows/legacy-2025/tasks.ts` waits.
  *
  * 1. Only the result of an activity makes a call a task.
  * 2. The run bounds the poll rate, whatever the server wants: each poll is eleven events of history.
@@ -16,7 +15,6 @@ import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import { type Change, type InFlight, move, type Moved, type OnTask, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
-/** Length in events, and size in bytes. */
 interface HistorySize {
   readonly historyLength: number;
   readonly historySize: number;
@@ -27,19 +25,13 @@ const SHORTEST_MS = 1_000;
 const LONGEST_MS = 300_000;
 /** Poll interval for a server that names none. */
 const DEFAULT_MS = 5_000;
-/**
- * Temporal ends an execution at 51,200 events or 50 MiB; the difference leaves room for the last polls of all tasks,
- * and for the end of the run.
- */
+/** Temporal ends an execution at 51,200 events or 50 MiB; the rest is for the last polls, and the end of the run. */
 const MOST_EVENTS = 40_000;
 const MOST_BYTES = 40 * 1_048_576;
 /** Divisor of the time that the task has taken so far: a result waits at most a fifth of its task's duration. */
 const SHARE = 5;
 
-/**
- * Records that the server works on the call as a task.
- * @param now epoch ms
- */
+/** Records that the server works on the call as a task. @param now epoch ms */
 export function taskBegun(run: Run, callId: string, begun: Begun, now: number): Change {
   return move(run, callId, ['in-flight'], (state) => onTask(state, begun, now));
 }
@@ -64,18 +56,12 @@ function onTask(state: InFlight, { task, token }: Begun, now: number): Moved {
   };
 }
 
-/**
- * Replaces an invalid time by now, so that such a task is given up at once: any writer of the namespace can send one.
- */
+/** An invalid time becomes now, so that the task is given up at once: any writer of the namespace can send one. */
 function instantOr(said: string, now: number): string {
   return isInstant(said) ? said : new Date(now).toISOString();
 }
 
-/**
- * Records a poll that found the task still running, or the server out of reach. The ledger gets no fact: nothing
- * changed.
- * @param now epoch ms
- */
+/** Records a poll that found the task running, or the server out of reach; that is no fact. @param now epoch ms */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
   return move(run, callId, ['on-task'], (state) => polled(state, said, now));
 }
@@ -95,10 +81,7 @@ function polled(state: OnTask, said: GoesOn, now: number): Moved {
   return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
 }
 
-/**
- * Returns the time of the next poll, epoch ms. Polls become more frequent before the end, so that no finished result is
- * missed.
- */
+/** Time of the next poll, epoch ms. Polls become more frequent before the end, so that no result is missed. */
 function nextQuestion(
   { since, until, pollMs = DEFAULT_MS }: Pick<ServerTask, 'since' | 'until' | 'pollMs'>,
   now: number,
@@ -123,7 +106,6 @@ export function tasksOf({ calls }: Run): readonly OnTask[] {
   return calls.filter((state) => state.status === 'on-task');
 }
 
-/** Returns the view for people. */
 export function shownTask({ call, judgement, task }: OnTask): RunningTask {
   const { server, tool } = judgement.target;
   const { since, next, until, polls, message } = task;

@@ -3,11 +3,10 @@
  *
  * 1. A clause that names nobody at any time is met by nobody, and so is its rule (INV-G4).
  * 2. Clauses count people, not votes: nobody counts twice for a clause.
- * 3. A vote counts by the time at which it was given, not by what a timer has done. A person who counted when they
- *    agreed goes on counting.
+ * 3. A vote counts by the time at which it was given, not by what a timer has done, and goes on counting.
  * 4. People are told apart by `personOf`, everywhere: in lists, in four eyes, and where agreement is counted.
- * 5. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
- *    `policy.approvers` names in each layer, or else the initiator.
+ * 5. Other questions than consent, if nobody was asked for consent, go to those whom `policy.approvers` names in each
+ *    layer, or else to the initiator.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -21,7 +20,6 @@ import type {
 } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
-/** A person who votes on a request. */
 export interface Voter extends Approver {
   /** Milliseconds since the request opened; absent means at its opening. */
   readonly after?: number;
@@ -74,7 +72,6 @@ export function isWanted(rule: ApproverRule, voters: readonly Voter[], voter: Vo
   return rule.allOf.some((clause) => missing(rule, clause, voters) > missing(rule, clause, [...voters, voter]));
 }
 
-/** Returns the least number of further people needed. */
 export function stillNeeded(rule: ApproverRule, voters: readonly Voter[]): number {
   return Math.max(0, ...rule.allOf.map((clause) => missing(rule, clause, voters)));
 }
@@ -84,20 +81,15 @@ export function isStaged({ allOf }: ApproverRule): boolean {
   return allOf.some(({ escalate }) => escalate !== undefined);
 }
 
-/** Returns every list of people that counts at some time. */
 export function peopleEver({ allOf }: ApproverRule): readonly People[] {
   return allOf.flatMap(stagesOf);
 }
 
-/** Returns every group that counts at some time. */
 export function groupsOf(rule: ApproverRule): string[] {
   return peopleEver(rule).flatMap(({ groups }) => groups);
 }
 
-/**
- * Returns the rule at a time after the request opened: its approvers by then, and the escalations still to come.
- * @param after ms
- */
+/** The rule at a time after the opening: its approvers by then, and the escalations still to come. @param after ms */
 export function ruleAt(rule: ApproverRule, after: number): ApproverRule {
   const allOf = rule.allOf.map((clause) => {
     const { escalate, ...rest } = clause;
@@ -246,7 +238,7 @@ type Stated = NonNullable<PolicyInput['approvers']>;
 
 export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
   const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
-  const rights = { ...defined({ may, remember }) };
+  const rights = defined({ may, remember });
   // `onlyInitiator` overrides everything else in the list.
   if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
   return {
@@ -260,7 +252,6 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
   };
 }
 
-/** Returns the part of a rule that says how ids are compared. */
 export function comparing({ idCase }: Compared): Pick<ApproverRule, 'idCase'> {
   return idCase === 'ignored' ? { idCase } : {};
 }
@@ -271,12 +262,10 @@ export function approverRule(clauses: ApproverClause[], initiatorId: string): Pi
   return { allOf: clauses, ...(clauses.length > 1 ? { together: true as const } : {}) };
 }
 
-/** Returns who answers, and for how long, if nobody is named. */
 export function answerersByDefault(initiatorId: string): Answerers {
   return { approvers: initiatorRule(initiatorId), deadlineSeconds: DEFAULT_DEADLINE_SECONDS };
 }
 
-/** Returns the rule by which only the initiator decides. */
 export function initiatorRule(initiatorId: string): ApproverRule {
   return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }

@@ -39,11 +39,8 @@ export interface PolicyLayers {
   readonly organisation: Organisation;
   /** The run's policy as its starter wrote it: the workflow passes it on unchanged, so defaults may be missing. */
   readonly run: PolicyInput | undefined;
-  /** The catalog's verdict, if the server is in a catalog. */
   readonly catalog?: CatalogSay;
 }
-
-export type JudgedTool = CalledTool;
 
 /** Settings of a rule for its requests; only a rule of the organisation says who is told. */
 type RuleEntry = Omit<ToolPolicyInput, 'action'> & { readonly notify?: NotifyRoute[] | undefined };
@@ -130,9 +127,8 @@ function clausesOf(stated: readonly Statement[], initiatorId: string, isNotKept:
 }
 
 /**
- * True if no approval of the call may be remembered, nor answer it: a rule forbids that, or nobody knows if its
- * arguments fit. The rule's place in the list does not matter, nor whether it decides; an uncertain match forbids
- * (INV-G4).
+ * True if no approval may be remembered, nor answer the call: a rule forbids it, or the arguments were not checked. The
+ * rule's place does not matter, nor whether it decides; an uncertain match forbids (INV-G4).
  */
 function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask: AskCondition): boolean {
   if (tool.unchecked !== undefined) return true;
@@ -148,13 +144,7 @@ function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
 }
 
 function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
-  return {
-    layer: 'catalog',
-    policy: {},
-    action: 'ask',
-    rule: say.rule,
-    entry: ruleOf(say),
-  };
+  return { layer: 'catalog', policy: {}, action: 'ask', rule: say.rule, entry: ruleOf(say) };
 }
 
 /** Nobody knows if the arguments fit: people are asked where policy would allow, and told wherever they are asked. */
@@ -168,13 +158,8 @@ function explained(asked: readonly LayerVerdict[], { unchecked }: JudgedTool): E
   return [...explain, { rule: UNCHECKED, text: `The arguments could not be checked: the tool's schema ${unchecked}.` }];
 }
 
-function ruleOf({
-  approvers,
-  deadlineSeconds,
-}: Exclude<CatalogSay, { kind: 'deny' }>): Omit<ToolPolicyInput, 'action'> {
-  return {
-    ...defined({ approvers, deadlineSeconds }),
-  };
+function ruleOf({ approvers, deadlineSeconds }: Exclude<CatalogSay, { kind: 'deny' }>): RuleEntry {
+  return defined({ approvers, deadlineSeconds });
 }
 
 /** Returns the rule that decides, after those that ask because their match is uncertain. */
@@ -215,10 +200,7 @@ interface Statement extends StatedTimes {
   readonly approvers: PolicyInput['approvers'];
 }
 
-/**
- * Returns the shortest stated deadline. The catalog never extends it: if another layer asks and is silent, 24 hours
- * count.
- */
+/** The shortest deadline. The catalog never extends it: if another layer asks and is silent, 24 hours count. */
 function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]): number {
   const deadlines = stated.flatMap(({ deadlineSeconds }) => deadlineSeconds ?? []);
   const isOnlyCatalogs = asked.every(({ layer }) => layer === 'catalog');
@@ -250,23 +232,19 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
   };
 }
 
-// One layer of policy is an ordered list of rules: its rules, its lists, then tool, server and strategy. The first
-// match decides.
+// One layer is an ordered list: its rules, its lists, then tool, server and strategy. The first match decides.
 //
 // 1. An uncertain condition or hint matches for rules that ask or deny, never for rules that allow (INV-G4).
 // 2. A rule that asks only because its match is uncertain does not end the search: a later rule might deny, or ask
 //    others. Both count.
-// 3. The caller evaluates conditions: nothing here knows their language.
 
 type LayerName = 'organisation' | 'catalog' | 'run';
 
 /** `failed`: the condition threw, ran out of time, or is not boolean. `unknown`: its input is missing. */
 export type Holds = boolean | 'failed' | 'unknown';
 
-/** Evaluates a condition for the call at hand. */
 export type AskCondition = (condition: string) => Holds;
 
-/** A rule, with a function that says if the rule matches the call. */
 export interface LayerRule {
   /** Name of the rule in verdicts, without the layer. */
   readonly rule: string;
@@ -277,14 +255,13 @@ export interface LayerRule {
   readonly matches: () => Holds;
 }
 
-/** A rule that was evaluated. */
 export interface Considered extends Omit<LayerRule, 'matches'> {
   readonly holds: Holds;
   /** True if this rule decides, alone or with others. */
   readonly decides: boolean;
 }
 
-interface CalledTool {
+export interface JudgedTool {
   readonly server: string;
   /** Original name. */
   readonly tool: string;
@@ -296,7 +273,7 @@ interface CalledTool {
 }
 
 /** Evaluates the rules for this tool up to the first that decides for certain; the last rule always does. */
-export function consider(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Considered[] {
+export function consider(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): Considered[] {
   const considered: Considered[] = [];
   for (const { matches, ...rule } of rulesOf(policy, tool, ask)) {
     const holds = matches();
@@ -313,8 +290,9 @@ function statesDefault(policy: PolicyInput, server: string): boolean {
 }
 
 const DEFAULT = 'default';
+const ALWAYS = (): boolean => true;
 
-function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
+function rulesOf(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerRule[] {
   return [
     ...(policy.rules ?? [])
       // Rules that break glass stand apart from the list.
@@ -323,16 +301,16 @@ function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Laye
     ...listed(policy, tool),
     ...named(policy, tool),
     hasLists(policy)
-      ? inNeither()
+      ? { rule: 'lists/neither', action: 'ask', matches: ALWAYS }
       : byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
   ];
 }
 
-function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: CalledTool): boolean {
+function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: JudgedTool): boolean {
   return globMatches(match.server ?? '*', server) && globMatches(match.tool ?? '*', tool);
 }
 
-function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): LayerRule {
+function ordered(rule: PolicyRuleInput, tool: JudgedTool, ask: AskCondition): LayerRule {
   const { id, match: _, when, then, explain, neverRemember: __, ...entry } = rule;
   return {
     rule: `rules/${id}`,
@@ -343,7 +321,7 @@ function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): La
   };
 }
 
-function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: CalledTool, ask: AskCondition): Holds {
+function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: JudgedTool, ask: AskCondition): Holds {
   if (!isAbout(rule, tool)) return false;
   const hints = hintsHold(rule.match?.annotations, tool.annotations, tool.serverTrusted);
   if (hints === false) return false;
@@ -355,54 +333,37 @@ function hasLists({ always, never }: PolicyInput): boolean {
   return always !== undefined || never !== undefined;
 }
 
-/**
- * The lists of hosted agents: a tool in both lists asks. So does a tool in neither of which the layer says nothing by
- * name: where a list stands, no strategy counts.
- */
-function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
+/** A tool in both lists asks, as does one in neither that the layer does not name: no strategy counts here. */
+function listed({ always = [], never = [] }: PolicyInput, tool: JudgedTool): LayerRule[] {
   const isIn = (list: readonly string[]): boolean =>
     list.some((entry) => {
       const glob = splitTool(entry);
       return globMatches(glob.server, tool.server) && globMatches(glob.tool, tool.tool);
     });
-  const isAlways = isIn(always);
   const isNever = isIn(never);
-  const matches = (): boolean => true;
-  if (isAlways) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches }];
-  return isNever ? [{ rule: 'lists/never', action: 'allow', matches }] : [];
+  if (isIn(always)) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches: ALWAYS }];
+  return isNever ? [{ rule: 'lists/never', action: 'allow', matches: ALWAYS }] : [];
 }
 
-function inNeither(): LayerRule {
-  return { rule: 'lists/neither', action: 'ask', matches: () => true };
-}
-
-function named({ servers }: PolicyInput, { server, tool }: CalledTool): LayerRule[] {
+function named({ servers }: PolicyInput, { server, tool }: JudgedTool): LayerRule[] {
   const ofServer = own(servers, server);
   const ofTool = own(ofServer?.tools, tool);
   const found: LayerRule[] = [];
   if (ofTool !== undefined) {
     const { action, ...entry } = typeof ofTool === 'string' ? { action: ofTool } : ofTool;
-    found.push({ rule: `servers/${server}/tools/${tool}`, action: known(action), entry, matches: () => true });
+    found.push({ rule: `servers/${server}/tools/${tool}`, action: known(action), entry, matches: ALWAYS });
   }
   if (ofServer?.default !== undefined)
-    found.push({ rule: `servers/${server}/default`, action: known(ofServer.default), matches: () => true });
+    found.push({ rule: `servers/${server}/default`, action: known(ofServer.default), matches: ALWAYS });
   return found;
 }
 
 function byStrategy(strategy: string | undefined, readOnly: boolean): LayerRule {
-  const matches = (): boolean => true;
-  switch (strategy) {
-    case 'never':
-      return { action: 'allow', rule: 'strategy/never', matches };
-    case 'annotations':
-      return readOnly
-        ? { action: 'allow', rule: 'strategy/annotations/read-only', matches }
-        : { action: 'ask', rule: 'strategy/annotations', matches };
-    case 'always':
-      return { action: 'ask', rule: 'strategy/always', matches };
-    default:
-      return { action: 'ask', rule: DEFAULT, matches };
-  }
+  const isSafe = strategy === 'annotations' && readOnly;
+  if (isSafe) return { action: 'allow', rule: 'strategy/annotations/read-only', matches: ALWAYS };
+  if (strategy === 'never') return { action: 'allow', rule: 'strategy/never', matches: ALWAYS };
+  const isKnown = strategy === 'annotations' || strategy === 'always';
+  return { action: 'ask', rule: isKnown ? `strategy/${strategy}` : DEFAULT, matches: ALWAYS };
 }
 
 /** An unknown action asks; a policy stored by a later version may have one. */
@@ -424,7 +385,7 @@ function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T
 
 function haltedBy(
   halt: Halt | undefined,
-  { server, tool }: CalledTool,
+  { server, tool }: JudgedTool,
 ): Extract<Verdict, { kind: 'deny' }> | undefined {
   if (halt === undefined || halt.servers?.includes(server) === false) return undefined;
   const what = halt.servers === undefined ? 'All tool calls are' : `All calls of ${server} are`;
@@ -436,13 +397,10 @@ function haltedBy(
   };
 }
 
-/**
- * Returns the rule that breaks glass for a call now.
- * @param now epoch ms
- */
+/** The rule that breaks glass for a call now. @param now epoch ms */
 function glassFor(
   rules: readonly Pick<OrganisationRule, 'id' | 'match' | 'when' | 'then' | 'breakGlass'>[],
-  tool: CalledTool,
+  tool: JudgedTool,
   ask: AskCondition,
   now: number,
 ): BrokenGlass | undefined {

@@ -1,13 +1,9 @@
-/**
- * Redaction keeps the arguments that policy names out of summaries and of lasting records. The digest and every hash
- * still cover them: only copies are changed.
- */
+/** Keeps the arguments that policy names out of summaries and lasting records. Digest and hashes still cover them. */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Redaction } from '../../contracts/schemas/policy.ts';
 
 export const REDACTED = '[redacted]';
 
-/** Returns the places to redact for a tool, each once. */
 export function redactionsOf(
   redactions: readonly Redaction[],
   { server, tool }: { readonly server: string; readonly tool: string },
@@ -16,10 +12,7 @@ export function redactionsOf(
   return [...new Set(applying.flatMap((each) => each.arguments))];
 }
 
-/**
- * Returns a copy with the places replaced.
- * @param places top-level names, or JSON pointers (RFC 6901); `*` as a part stands for every member
- */
+/** A copy with the places replaced: top-level names, or JSON pointers (RFC 6901); a part `*` is every member. */
 export function withoutRedacted(values: JsonObject, places: readonly string[] = []): JsonObject {
   let shown: JsonValue = values;
   for (const place of places) shown = replaced(shown, partsOf(place));

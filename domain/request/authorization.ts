@@ -53,10 +53,7 @@ export function authorizationPause(
   };
 }
 
-/**
- * Refuses an answer that is well-formed and in time, but gives something other than what the server requires.
- * @param at epoch ms
- */
+/** Refuses an answer that gives something other than what the server requires. @param at epoch ms */
 export function refuseAuthorization(
   state: WaitingForAnswer,
   answer: SignedAuthorization,
@@ -91,9 +88,7 @@ export function refuseAuthorization(
   return refuseConsent(state, answer, at) ?? refuseVoice(state, answer, trust);
 }
 
-/**
- * If several must consent, each person counts once, and only while one more of their group is needed, as for approvals.
- */
+/** If several must consent, each person counts once, while one more of their group is needed. */
 function refuseConsent(state: WaitingForAnswer, answer: SignedAuthorization, at: number): Refusal | undefined {
   const { callId, approver } = answer;
   const { approvers } = state.request;
@@ -124,10 +119,7 @@ function votersOf(state: WaitingForAnswer): Voter[] {
   return (state.agreed ?? []).map(({ answer, decidedAt }) => answererOf(state, answer, decidedAt));
 }
 
-/**
- * Records an admitted answer.
- * @param at epoch ms
- */
+/** Records an admitted answer. @param at epoch ms */
 export function authorize(
   run: Run,
   asked: WaitingForAnswer,
@@ -165,9 +157,7 @@ export function authorize(
   };
 }
 
-/**
- * Applies a new grant to every later call to that server. A call in flight there keeps the grant that it was sent with.
- */
+/** Applies a new grant to later calls to that server. A call in flight there keeps the one that it was sent with. */
 function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
   const former = newestGrant(run, server);

@@ -11,6 +11,7 @@
  * 5. A reminder or escalation due at the deadline or later never happens.
  * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */
+import { defined } from '../../contracts/defined.ts';
 import { isListing } from '../../contracts/names.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -37,10 +38,7 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 /** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;
 
-/**
- * Refuses a postponement that the rule, the run's own end or the number of extensions forbids.
- * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
- */
+/** Refuses a postponement that the rule, the run's end or the number of extensions forbids. @param endsAt epoch ms */
 export function refuseExtension({ request }: Asking, decision: Postponement, endsAt: number): Refusal | undefined {
   const { callId, until } = decision;
   const forbid = (why: string): Refusal => refuse('EXTENSION_FORBIDDEN', `${why} Nothing was changed.`, { callId });
@@ -109,7 +107,8 @@ function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number)
   return extendableToSeconds === undefined ? undefined : openedAt + extendableToSeconds * 1_000;
 }
 
-function instantOf(ms: number): string {
+/** @param ms epoch ms */
+export function instantOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
@@ -121,7 +120,6 @@ interface Step {
   readonly at: number;
 }
 
-/** Returns the steps by time, earliest first. */
 function stepsOf({ approvers, openedAt }: OpenRequest): Step[] {
   const { remindAfterSeconds, allOf } = approvers;
   const at = (seconds: number): number => openedAt + seconds * 1_000;
@@ -142,10 +140,7 @@ function isUntold({ told }: OpenRequest, at: number): boolean {
   return told === undefined || at > told;
 }
 
-/**
- * Records the reminders and escalations that are due.
- * @param now epoch ms
- */
+/** Records the reminders and escalations that are due. @param now epoch ms */
 export function tellDue<State extends Asking>(
   state: State,
   now: number,
@@ -157,16 +152,13 @@ export function tellDue<State extends Asking>(
   const about = { callId: call.callId, generation: request.generation };
   const facts = due.map(({ kind, at }): LedgerFact =>
     kind === 'reminder'
-      ? { kind: 'request.reminded', ...about, deadline: new Date(request.deadline).toISOString() }
+      ? { kind: 'request.reminded', ...about, deadline: instantOf(request.deadline) }
       : { kind: 'request.escalated', ...about, approvers: ruleAt(request.approvers, at - request.openedAt) },
   );
   return { state: withRequest(state, { told: last.at }), facts };
 }
 
-/**
- * Does the same for a call of a run; a call that does not ask stays unchanged.
- * @param now epoch ms
- */
+/** Does the same for a call of a run; a call that does not ask stays unchanged. @param now epoch ms */
 export function tell(run: Run, callId: string, now: number): Change {
   return move(run, callId, ASKING, (asking) => {
     const { state: call, facts } = tellDue(asking, now);
@@ -177,7 +169,6 @@ export function tell(run: Run, callId: string, now: number): Change {
 /** Reminders and escalations as people see them. Times are epoch ms. */
 export interface Shown {
   readonly remindedAt?: number;
-  /** Time of the last escalation. */
   readonly escalatedAt?: number;
   /** The rule with all escalations told so far. */
   readonly approvers: ApproverRule;
@@ -188,8 +179,7 @@ export function shownOf(request: OpenRequest): Shown {
   const reminder = past.find(({ kind }) => kind === 'reminder');
   const escalation = past.findLast(({ kind }) => kind === 'escalation');
   return {
-    ...(reminder === undefined ? {} : { remindedAt: reminder.at }),
-    ...(escalation === undefined ? {} : { escalatedAt: escalation.at }),
+    ...defined({ remindedAt: reminder?.at, escalatedAt: escalation?.at }),
     approvers:
       escalation === undefined ? request.approvers : ruleAt(request.approvers, escalation.at - request.openedAt),
   };
@@ -197,10 +187,7 @@ export function shownOf(request: OpenRequest): Shown {
 
 // An approval holds for a limited time: consent to a call means consent to it now, or soon.
 
-/**
- * Returns the time at which the approval ceased to hold, in epoch ms; undefined while it holds.
- * @param decidedAt epoch ms, of the decision that completed the approval
- */
+/** When the approval ceased to hold, epoch ms; undefined while it holds. @param decidedAt epoch ms */
 export function lapsedSince(decidedAt: number, now: number, ...rules: readonly ApproverRule[]): number | undefined {
   const stated = rules.flatMap(({ validForSeconds }) => validForSeconds ?? []);
   if (stated.length === 0) return undefined;
@@ -208,12 +195,9 @@ export function lapsedSince(decidedAt: number, now: number, ...rules: readonly A
   return now < end ? undefined : end;
 }
 
-/**
- * Describes the lapse for people and the ledger.
- * @param end epoch ms
- */
+/** Describes the lapse for people and the ledger. @param end epoch ms */
 export function describeLapse(end: number): string {
-  return `The approval held until ${new Date(end).toISOString()}; it needs a fresh one.`;
+  return `The approval held until ${instantOf(end)}; it needs a fresh one.`;
 }
 
 // A run's grant may end before the deadline of a request; a call approved after that end has no authorization (F13).
@@ -224,10 +208,7 @@ interface Held {
   readonly toolset: readonly ToolsetRef[];
 }
 
-/**
- * Returns the end of the grant if the grant ends before the deadline and nobody has replaced it.
- * @param deadline epoch ms
- */
+/** The end of the grant, if before the deadline and nobody has replaced it. @param deadline epoch ms */
 export function grantEnd({ run, toolset }: Held, server: string, deadline: number): { grantExpiresAt?: string } {
   const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
   // A grant given for the list of tools is the one whose end is known, and does not count as a replacement.
@@ -236,7 +217,6 @@ export function grantEnd({ run, toolset }: Held, server: string, deadline: numbe
   return { grantExpiresAt };
 }
 
-/** Returns the early ends of grants over all open requests. */
 export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
   const ends = askingCalls(held.run).flatMap(({ call, judgement, request }) => {
     const { server } = judgement.target;

@@ -1,14 +1,12 @@
 /**
- * A decision is admitted or refused here, and recorded (INV-G2). Other answers to requests are admitted by the same
- * rules (`admitTo`); `domain/request/pause.ts` adds theirs.
+ * A decision is admitted or refused here, and recorded (INV-G2). Other answers are admitted by the same rules
+ * (`admitTo`); `domain/request/pause.ts` adds theirs.
  *
- * 1. A decision settles exactly the request whose digest it echoes, once. If several must agree, the last of them
- *    settles it.
+ * 1. A decision settles exactly the request whose digest it echoes, once. If several must agree, the last one does.
  * 2. The same decision id with the same content gets its first answer, also after continue-as-new (INV-D3).
- * 3. Nothing here depends on the current Temporal run. The digest is recomputed for the run that the decision names;
+ * 3. Nothing here depends on the current Temporal run: the digest is that of the run that the decision names.
  *    `madeInTime` checks apart, in live code only, that this run counts (INV-D4).
- * 4. Approvers may edit the arguments, or answer in the tool's place, only if each list of the rule says so; silence
- *    forbids (INV-G4).
+ * 4. Approvers may edit, or answer in the tool's place, only if each list of the rule says so (INV-G4).
  *
  * One file, because whether a decision counts is one question with one order of checks.
  */
@@ -18,7 +16,7 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
-import type { Answered, Remembered } from '../../contracts/wire/carry.ts';
+import type { Remembered } from '../../contracts/wire/carry.ts';
 import { groupsOf, isMet, isSamePerson, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -61,8 +59,7 @@ interface Expected<State extends Asking, Ack> {
 }
 
 /**
- * Admits an answer of any kind to the open request that it names, recognises a repeat, or refuses. Who may answer is
- * left to the caller.
+ * Admits an answer of any kind, recognises a repeat, or refuses. Who may answer is left to the caller.
  * @param now epoch ms
  */
 export function admitTo<State extends Asking, Ack>(
@@ -89,10 +86,9 @@ export function admitTo<State extends Asking, Ack>(
 }
 
 /**
- * Admits a decision, recognises a repeat, or says why the decision does not count. The update validator and the signal
- * handler both call it.
+ * Admits a decision, recognises a repeat, or says why it does not count; for validator and signal alike.
  * @param now epoch ms
- * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
+ * @param endsAt end of the run, epoch ms
  */
 export function admit(
   run: Run,
@@ -103,7 +99,7 @@ export function admit(
 ): Admission {
   const consent: Expected<WaitingForConsent, DecisionAck> = {
     isAsked: (state) => state.status === 'waiting-for-consent',
-    repeated: (known) => (isPauseAnswer(known) || !isSame(known, decision) ? undefined : known.ack),
+    repeated: (known) => (isPauseAnswer(known) || known.message !== messageOf(decision) ? undefined : known.ack),
   };
   const admission = admitTo(run, decision, consent, ids, now);
   if (admission.kind !== 'accept') return admission;
@@ -160,10 +156,7 @@ function refuseVote(
   );
 }
 
-/**
- * Returns the approver and the time since the request opened; both decide for which list of the rule the vote counts.
- * @param at epoch ms
- */
+/** Approver and time since the opening: both decide for which list of the rule the vote counts. @param at epoch ms */
 function voterOf({ request }: Asking, { approver }: Decision, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
@@ -181,10 +174,7 @@ export function madeInTime(
   );
 }
 
-/**
- * Records an admitted decision.
- * @param at epoch ms
- */
+/** Records an admitted decision. @param at epoch ms */
 export function accept(
   run: Run,
   state: WaitingForConsent,
@@ -207,10 +197,7 @@ export function accept(
   };
 }
 
-/**
- * Remembers the acknowledgement, so that the same decision gets it again.
- * @param at epoch ms
- */
+/** Remembers the acknowledgement, so that the same decision gets it again. @param at epoch ms */
 export function answeredBy(
   run: Run,
   decision: Decision,
@@ -301,10 +288,6 @@ export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
 
-function isSame(known: Answered, decision: Decision): boolean {
-  return known.message === messageOf(decision);
-}
-
 // A request refuses an answer: it is closed, it changed since it was read, it is over, or it expects another update.
 
 /** The update that answers a request, by what the request is about. */
@@ -314,10 +297,7 @@ const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
   authorization: 'authorize (countersign authorize)',
 };
 
-/**
- * Refuses an answer sent by the wrong update.
- * @param wanted what the request is about; undefined for consent
- */
+/** Refuses an answer sent by the wrong update. @param wanted what the request is about; undefined for consent */
 function refuseUpdate(wanted: PauseKind | undefined, callId: string): Refusal {
   const update = wanted === undefined ? 'decide (countersign approve, reject)' : ANSWERED_BY[wanted];
   return refuse(
@@ -327,10 +307,7 @@ function refuseUpdate(wanted: PauseKind | undefined, callId: string): Refusal {
   );
 }
 
-/**
- * Refuses an answer with another digest than the open request's, or one after the deadline.
- * @param now epoch ms
- */
+/** Refuses another digest than the open request's, or an answer after the deadline. @param now epoch ms */
 export function refuseUntimely(
   state: Asking,
   { callId, digest, runId }: Answerable,
@@ -395,6 +372,7 @@ function isOver({ turn, calls }: Run, asked: number): boolean {
   return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
 }
 
+/** `NaN` for an id that is not ours: no turn had it. */
 function turnOf(callId: string): number {
   return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
 }
@@ -424,26 +402,14 @@ export function refuseRight({ request, unsure, input, judgement }: Asking, decis
   if (right === undefined) return undefined;
   const { callId } = decision;
   if (!permits(request.approvers, right)) return notPermitted(right, callId);
-  if (judgement.target.hosted !== undefined)
-    return refuse(
-      'DECISION_NOT_PERMITTED',
-      `The provider of model ${judgement.target.hosted} makes call ${callId} and takes yes or no only: approve or reject it as it is.`,
-      { callId },
-    );
+  const fixed = (why: string): Refusal =>
+    refuse('DECISION_NOT_PERMITTED', `${why}: approve or reject it as it is.`, { callId });
+  const { hosted } = judgement.target;
+  if (hosted !== undefined)
+    return fixed(`The provider of model ${hosted} makes call ${callId} and takes yes or no only`);
   // An answer would claim that the call did not run, and an edit would make another call of it.
-  if (input !== undefined)
-    return refuse(
-      'DECISION_NOT_PERMITTED',
-      `The server has begun call ${callId} and asked for input: approve or reject it as it is.`,
-      { callId },
-    );
-  return unsure === undefined
-    ? undefined
-    : refuse(
-        'DECISION_NOT_PERMITTED',
-        `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
-        { callId },
-      );
+  if (input !== undefined) return fixed(`The server has begun call ${callId} and asked for input`);
+  return unsure === undefined ? undefined : fixed(`An earlier attempt of call ${callId} may have run`);
 }
 
 /** Refuses an answer over `limits.resultBytes`: the transcript holds it like a tool's result. */

@@ -1,9 +1,8 @@
 /**
- * These hashes bind one thing to another: a request, a tool's definition, a spec.
+ * Hashes that bind one thing to another: a request, a tool's definition, a spec.
  *
  * 1. A request's digest covers everything a person consents to; a change of any part makes another digest (INV-G2).
- * 2. The digest depends on the Temporal run in which the request is shown, so that what was shown before a reset is
- *    stale.
+ * 2. It depends on the Temporal run that shows the request: what was shown before a reset is stale.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall, TokenEvidence, ToolTarget } from '../../contracts/schemas/call.ts';
@@ -59,15 +58,12 @@ export function definitionHash({ taskSupport, ...definition }: ToolDefinition): 
   return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }
 
-/** The fields of a grant that belong to a spec's identity. */
 interface NamedGrant {
   readonly server: string;
   readonly ref?: string;
 }
 
-/**
- * Hashes a spec whose defaults are applied. Ciphertexts are left out: sealing the same token twice gives two of them.
- */
+/** Hashes a spec with defaults applied, without ciphertexts: sealing a token twice gives two of them. */
 export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly NamedGrant[] }): string {
   // The signature is left out: a spec signed anew is the same spec.
   return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
@@ -133,7 +129,6 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
   };
 }
 
-/** Returns the ledger's first entry: who started what, under which policy. */
 export function startedFact(
   prepared: PreparedRun,
   agent: { readonly name: string; readonly model: string },

@@ -1,7 +1,5 @@
 /**
- * An edit is an approval with other arguments than were shown; here it is refused or recorded.
- *
- * An activity judges the edited call before `acceptEdit`.
+ * An edit is an approval with other arguments than were shown; an activity judges it before `acceptEdit`.
  *
  * 1. Only the arguments change: server, tool and call id are those that were asked about.
  * 2. Other arguments are another proposal. Earlier approvals do not count for it; the editor's does (INV-G1).
@@ -73,10 +71,9 @@ export interface EditVerdict {
 }
 
 /**
- * Records an admitted and judged edit. The call is approved with the new arguments, or waits for others to agree to
- * them.
+ * Records an admitted and judged edit: the call is approved, or waits for others to agree.
  * @param at epoch ms
- * @param isAnew true if the attempts count anew from here on (patch `as-documented`)
+ * @param isAnew the attempts count anew (patch `as-documented`)
  */
 export function acceptEdit(
   run: Run,
@@ -145,7 +142,6 @@ function voteOf(decision: EditDecision, approver: Approver, at: number): Vote {
   return { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
 }
 
-/** Records who changed what, and what they had been shown. */
 function editBy(by: string, decisionId: string, { call, edit, request }: WaitingForConsent, at: number): Edit {
   return {
     by,
@@ -160,9 +156,7 @@ function editBy(by: string, decisionId: string, { call, edit, request }: Waiting
   };
 }
 
-/**
- * Returns the request that the editor read, if the edit is among the decisions that let the call run. For a dispatch.
- */
+/** The request that the editor read, if the edit is among the decisions that let the call run. For a dispatch. */
 export function shownToEditor({ edit, consent }: Pick<InFlight, 'edit' | 'consent'>): ShownRequest | undefined {
   const decisions = consent === undefined ? [] : [consent.made, ...(consent.made.further ?? [])];
   return edit !== undefined && decisions.some(({ decision }) => decision.decisionId === edit.decisionId)
@@ -192,9 +186,7 @@ function sameTool({ target: was }: ResolvedJudgement, { target: is }: Judgement)
 }
 
 function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'description' | 'annotations'> {
-  return {
-    ...defined({ description, annotations }),
-  };
+  return defined({ description, annotations });
 }
 
 /** Bytes of all arguments kept for a call; an edit's arguments also stand in its decision. */

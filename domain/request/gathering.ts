@@ -1,10 +1,9 @@
 /**
- * Says what a digest tells of the requests of several runs, by what these runs say of them. It does not own gathering
- * (`workflows/notify/`) or sending.
+ * What a digest tells of the requests of several runs, by what these runs say of them.
  *
  * 1. A pointer only says where to look: words, arguments and who decided are the run's own (INV-S1).
- * 2. Nobody is told of a request whom the run would not have told of it: by its own approvers and initiator, and by the
- *    routes that the organisation's policy has now.
+ * 2. Nobody is told whom the run would not have told: by its own approvers and initiator, and by the routes that the
+ *    organisation's policy has now.
  * 3. A request stands in a digest once. One that was decided meanwhile is not told, nor that it is closed (INV-D3).
  */
 import { defined } from '../../contracts/defined.ts';
@@ -27,7 +26,6 @@ export function digestIdOf({ tenant, channel, to }: Omit<Digest, 'seconds'>): st
   return `${DIGEST_PREFIX}${encodeURIComponent(tenant)}/${channel}/${hashOf([to.ids, to.groups])}`;
 }
 
-/** What happened to one request. */
 export interface News {
   readonly run: string;
   readonly callId: string;
@@ -64,10 +62,7 @@ export interface FoundRequest {
   readonly approvers: ApproverRule;
 }
 
-/**
- * Finds a request among those that the run shows. Undefined if it is not there, or if the news is no news any more.
- * @param now epoch ms
- */
+/** Finds a request among those that the run shows, if the news still is news. @param now epoch ms */
 export function requestIn(
   requests: readonly ApprovalRequest[],
   { callId, generation, event }: News,
@@ -158,8 +153,7 @@ const DECIDED: Readonly<Partial<Record<DecisionKind, Closed['status']>>> = {
 export type NotifyPolicy = Pick<OrganisationPolicy, 'notify' | 'rules'>;
 
 /**
- * True if these people may be told this of the request through the channel. Approvers of all stages count: who is told
- * was settled when it happened.
+ * True if these people may be told this. Approvers of all stages count: who is told was settled when it happened.
  * @param initiator id of the person in whose name the run is
  */
 export function mayBeTold(

@@ -1,13 +1,11 @@
 /**
- * These pure functions check answers to a server's questions in the middle of a call, and match answers to questions.
+ * Checks answers to a server's questions in mid-call, by the form rules of MCP 2026-07-28 (client/elicitation
+ * "Requested
+ * Schema"), and matches answers to questions. `domain/request/pause.ts` says who may answer.
  *
- * `domain/request/pause.ts` says who may answer. The form rules follow MCP 2026-07-28, client/elicitation "Requested
- * Schema". The sandbox holds no schema validator and needs none: a form is flat, and has few kinds of fields.
- *
- * 1. An answer belongs to one question: the same key, and the same request to the letter. Another text, other fields or
- *    another URL make another question, and a person is asked (INV-G4).
- * 2. Each answer is used once in one pass over a server's questions: a server that repeats a question has not taken the
- *    answer.
+ * 1. An answer belongs to one question: the same key, and the same request to the letter. Anything else is another
+ *    question, and a person is asked (INV-G4).
+ * 2. Each answer is used once in one pass: a server that repeats a question has not taken the answer.
  * 3. A problem names its field, never its value: values may be personal data.
  * 4. Every check costs time linear in the value.
  */
@@ -188,8 +186,7 @@ function isOption({ options }: Of<'choice' | 'choices'>, value: unknown): boolea
   return options.some((option) => option.value === value);
 }
 
-// A run keeps questions and answers within bounds, in bytes. They travel from execution to execution and with each
-// dispatch, of which Temporal takes 2 MiB (`limit.blobSize.error`).
+// Questions and answers travel from execution to execution and with each dispatch, of which Temporal takes 2 MiB.
 
 /** Bound over all open calls of questions, states and answers as canonical JSON; a question beyond it is not asked. */
 export const MOST_ASKED_BYTES = 393_216;

@@ -37,10 +37,7 @@ export function seesRequest(run: SeenRun, request: Pick<Decidable, 'approvers' |
   return run.tenant === person.tenant && (person.seesAll || maySee(request, person, run.initiator));
 }
 
-/**
- * Lists the values of `CountersignApprovers` (`WAITS_FOR`) under which runs wait for the person, or may: their requests
- * say whether they do.
- */
+/** Values of `CountersignApprovers` (`WAITS_FOR`) under which runs wait for the person, or may: their requests say. */
 export function waitingNames({ id, groups = [] }: { readonly id?: string; readonly groups?: readonly string[] }): {
   readonly sure: readonly string[];
   readonly possible: readonly string[];
@@ -53,10 +50,7 @@ export function waitingNames({ id, groups = [] }: { readonly id?: string; readon
 
 const SCOPES = ['call', 'arguments', 'tool'] as const satisfies readonly RememberScope[];
 
-/**
- * Lists how far the person's approval may be remembered.
- * @param permitted what `permittedTo` returns
- */
+/** How far the person's approval may be remembered. @param permitted what `permittedTo` returns */
 export function rememberable(
   { approvers }: Pick<Decidable, 'approvers'>,
   { id, groups }: Approver,

@@ -1,15 +1,13 @@
 /**
- * A person says here what happened to a call whose outcome is unknown.
+ * A person says what happened to a call whose outcome is unknown.
  *
- * 1. One person who may decide is enough to record an outcome. Sending the call again takes all approvers that its rule
- *    requires: if one person does not meet the rule, the call is asked anew, and its approvers read that it may have
- *    run (INV-X1).
+ * 1. One person who may decide is enough to record an outcome. Sending again takes all approvers of the rule: if one
+ *    person does not meet it, the call is asked anew, and its approvers read that it may have run (INV-X1).
  * 2. A recorded outcome names the person who recorded it, and so differs from what a tool said (INV-X2).
- * 3. A worker's report of a lost call is checked like any outside input, since anybody who may write to the namespace
- *    can send one. Fields that do not fit are left out.
+ * 3. A worker's report is checked like any outside input: anybody who may write to the namespace can send one.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
@@ -34,10 +32,7 @@ import { outcomeFact, requestOpenedFact } from './digest.ts';
 import { answererOf, answerFact, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
-/**
- * Records an admitted resolution.
- * @param at epoch ms
- */
+/** Records an admitted resolution. @param at epoch ms */
 export function resolve(
   run: Run,
   asked: WaitingForAnswer<OutcomePause>,
@@ -53,7 +48,7 @@ export function resolve(
     facts: [
       ...due.facts,
       resolvedFact(state, resolution),
-      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, tokenOf(asked))] : []),
+      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, asked.request.about.token)] : []),
       ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],
   };
@@ -75,10 +70,6 @@ function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolut
     approvers: request.approvers,
     deadlineSeconds: Math.ceil((request.deadline - request.openedAt) / 1_000),
   });
-}
-
-function tokenOf({ request }: WaitingForAnswer<OutcomePause>): TokenEvidence | undefined {
-  return request.about.token;
 }
 
 /** Refuses a recorded result over `limits.resultBytes`: the transcript holds it like a tool's result. */
@@ -117,12 +108,8 @@ export function recordedHash(resolution: Said): string | undefined {
 }
 
 function resolvedFact(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolution): LedgerFact {
-  const recorded = recordedHash(resolution);
-  return {
-    kind: 'outcome.resolved',
-    ...answerFact(state, resolution),
-    ...defined({ recordedHash: recorded }),
-  };
+  const hash = defined({ recordedHash: recordedHash(resolution) });
+  return { kind: 'outcome.resolved', ...answerFact(state, resolution), ...hash };
 }
 
 // The request for an outcome shows what the run and the worker know of the call.
@@ -132,10 +119,7 @@ type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 /** Characters shown of a server's message. */
 const LONGEST_MESSAGE = 1_000;
 
-/**
- * Builds the request from what the run and the worker know.
- * @param handedAt time at which the run handed the call to a worker, epoch ms
- */
+/** @param handedAt when the run handed the call to a worker, epoch ms */
 export function outcomePause(
   { attempts }: Dispatched,
   { outcome, sent, token }: Ended,

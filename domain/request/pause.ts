@@ -1,12 +1,8 @@
 /**
- * A pause is a request for something other than consent: a call's outcome, a server's question, a missing
- * authorization.
+ * A pause is a request for something other than consent: an outcome, a server's question, a missing authorization.
+ * What an answer does is in `outcome.ts`, `provision.ts` and `authorization.ts` beside this.
  *
- * This file owns how a call comes to wait for such an answer and leaves again, and which answers count. The effects of
- * an answer are in `domain/request/outcome.ts`, `domain/request/provision.ts` and `domain/request/authorization.ts`.
- *
- * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it
- *    (INV-G2).
+ * 1. It is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
  * 2. The call keeps the consent with which it left, and the consent keeps its digest: an answer consents to nothing.
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
@@ -14,7 +10,8 @@ import { defined } from '../../contracts/defined.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
-import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
+import type { Asked, Retry, Unsure } from '../../contracts/wire/carry.ts';
+import type { PauseProof } from '../../contracts/wire/proofs.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -37,6 +34,7 @@ import {
 } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { refuse } from '../text/refusal.ts';
+import { instantOf } from './deadline.ts';
 import { type AdmissionOf, admitTo, namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
@@ -99,10 +97,7 @@ export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausi
 /** A parsed answer, with its signature if it has one. */
 export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
 
-/**
- * Admits an answer, recognises a repeat, or says why the answer does not count.
- * @param now epoch ms
- */
+/** Admits an answer, recognises a repeat, or says why it does not count. @param now epoch ms */
 export function admitAnswer(
   run: Run,
   asked: PauseKind,
@@ -128,18 +123,12 @@ export function admitAnswer(
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
-/**
- * Returns the person and the time since the request opened.
- * @param at epoch ms
- */
+/** The person and the time since the request opened. @param at epoch ms */
 export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
 
-/**
- * Remembers the acknowledgement, so that a resent answer gets it again (INV-D3).
- * @param at epoch ms
- */
+/** Remembers the acknowledgement, so that a resent answer gets it again (INV-D3). @param at epoch ms */
 export function remembering(
   run: Run,
   asked: PauseKind,
@@ -193,4 +182,15 @@ export function answerFact<Kind extends string>(
     ...defined({ comment }),
     ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
+}
+
+/** The answered request in the shape that a dispatch takes. */
+export function pauseProof<About extends Pause>({
+  decidedAt,
+  request,
+  definitionHash,
+}: Asked<About>): PauseProof<About> {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instantOf(openedAt), deadline: instantOf(deadline), decidedAt: instantOf(decidedAt) };
+  return { about, generation, approvers, definitionHash, ...times };
 }

@@ -1,8 +1,7 @@
 /**
- * Says what a person may do about a request, from the request as it is shown. Pages and commands offer nothing else.
+ * What a person may do about a request as it is shown. Pages and commands offer nothing else.
  *
- * 1. What stands here is what the run admits (`decision.ts`, `pause.ts`), but for what the answer itself holds: its
- *    times, its arguments, its signature.
+ * 1. This is what the run admits (`decision.ts`, `pause.ts`), but for the answer's own times, arguments and signature.
  * 2. In trust mode `signed` a key must speak for the person, too; nobody here knows the keys.
  */
 import type { ApprovalRequest, Approver, Decision, Pause } from '../../contracts/schemas/request.ts';
@@ -19,10 +18,7 @@ export type Decidable = Pick<
   'status' | 'approvers' | 'openedAt' | 'deadline' | 'extensions' | 'votes' | 'asItIs'
 > & { readonly about?: Pick<Pause, 'kind'> | undefined };
 
-/**
- * Returns what the person may do about the request now.
- * @param now epoch ms
- */
+/** @param now epoch ms */
 export function permittedTo(request: Decidable, person: Approver, now: number): ReadonlySet<Permission> {
   const { status, about, approvers, deadline, votes = [] } = request;
   if (status !== 'open' || now >= Date.parse(deadline)) return new Set();
@@ -44,10 +40,7 @@ export function permittedTo(request: Decidable, person: Approver, now: number): 
   return new Set(all.flatMap(([permission, is]) => (is ? [permission] : [])));
 }
 
-/**
- * True if the request concerns the person: they may decide it now or later, they have agreed to it, or they started the
- * run.
- */
+/** True if the person may decide it now or later, has agreed to it, or started the run. */
 export function maySee(
   { approvers, votes = [] }: Pick<Decidable, 'approvers' | 'votes'>,
   person: Approver,

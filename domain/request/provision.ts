@@ -1,8 +1,5 @@
 /**
- * A call waits here for a person's answers to its server's questions, and takes them.
- *
- * This file owns which questions a person is asked, and what an answer does. `domain/request/input.ts` checks the form
- * of an answer; `domain/request/pause.ts` says which answers count.
+ * A person's answers to a server's questions: which are asked, and what an answer does.
  *
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
  * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.
@@ -38,7 +35,7 @@ import {
   problemInResponses,
   withAnswers,
 } from './input.ts';
-import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
+import { answerFact, type Paused, paused, pauseProof, type Pausing, remembering, resumed } from './pause.ts';
 import { endedBy } from './transitions.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
@@ -111,10 +108,7 @@ export function refuseProvision(
   );
 }
 
-/**
- * Records an admitted answer. The call may be sent again, or goes on if its server waits on an open connection.
- * @param at epoch ms
- */
+/** Records an admitted answer: the call may be sent again, or goes on by its open connection. @param at epoch ms */
 export function provide(
   run: Run,
   asked: Paused<InputPause>,
@@ -123,7 +117,8 @@ export function provide(
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
   const { state } = due;
-  const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
+  const { definitionHash } = state.judgement.target;
+  const fresh: Provided = { provision, decidedAt: at, request: state.request, definitionHash };
   const next =
     state.status === 'asking-on-connection'
       ? backInFlight(state, { kind: 'answered', provided: fresh }, at)
@@ -132,10 +127,6 @@ export function provide(
     ...remembering(replaceCall(run, next), 'input', provision, at),
     facts: [...due.facts, providedFact(state, provision)],
   };
-}
-
-function definitionOf({ judgement }: Paused): Pick<Provided, 'definitionHash'> {
-  return { definitionHash: judgement.target.definitionHash };
 }
 
 function withProvided(state: WaitingForAnswer<InputPause>, fresh: Provided): Sendable {
@@ -157,12 +148,8 @@ export function responsesHash(provision: SignedProvision): string | undefined {
 }
 
 function providedFact(state: Paused<InputPause>, provision: SignedProvision): LedgerFact {
-  const hash = responsesHash(provision);
-  return {
-    kind: 'input.provided',
-    ...answerFact(state, provision),
-    ...defined({ responsesHash: hash }),
-  };
+  const hash = defined({ responsesHash: responsesHash(provision) });
+  return { kind: 'input.provided', ...answerFact(state, provision), ...hash };
 }
 
 /** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */
@@ -170,17 +157,7 @@ export function forgotten(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], ({ input: _, ...begins }) => ({ call: notSent(begins), facts: [] }));
 }
 
-/** Returns the answers in the shape that the dispatch activity takes. */
-export function provisionProofs(provided: readonly Provided[]): readonly ProvisionProof[] {
-  return provided.map(provisionProof);
-}
-
-export function provisionProof({ provision, decidedAt, request, definitionHash }: Provided): ProvisionProof {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { provision, about, generation, approvers, definitionHash, ...times };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
+/** Returns an answer in the shape that the dispatch activity takes. */
+export function provisionProof({ provision, ...asked }: Provided): ProvisionProof {
+  return { provision, ...pauseProof(asked) };
 }

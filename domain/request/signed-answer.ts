@@ -16,10 +16,7 @@ type Trusted = Pick<TrustSet, 'keys'>;
 /** Signature purposes of answers to a request; each is good for its own update only. */
 export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput' | 'authorize'>;
 
-/**
- * Checks the signature of a decision.
- * @param now epoch ms; undefined at dispatch
- */
+/** Checks the signature of a decision. @param now epoch ms; undefined at dispatch */
 export function checkSignedDecision(
   decision: SignedDecision,
   ids: Omit<RunIds, 'runId'>,
@@ -83,10 +80,6 @@ export function admitSigned(
   if (decision.kind !== 'approve') return admission;
   const earlier = (admission.state.votes ?? []).map((vote) => vote.decision.signature ?? '');
   if (!isSameVoice(trust, earlier, signature)) return admission;
-  return {
-    kind: 'refuse',
-    code: 'APPROVER_NOT_ENTITLED',
-    message: `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`,
-    facts: { callId },
-  };
+  const message = `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }

@@ -1,12 +1,9 @@
 /**
- * A standing decision is a remembered approval; here is what it covers, when it answers a later call of the run, and how
- * it begins and ends.
+ * A standing decision is a remembered approval: what it covers, which later calls it answers, how it begins and ends.
  *
- * 1. Each list of the rule that asked must let it be remembered, and so must the rule of the answered call; silence
- *    forbids (INV-G4).
+ * 1. Each list of the rule that asked must let it be remembered, and so must the rule of the answered call (INV-G4).
  * 2. If several agreed, the result is what all of them said: the narrowest scope, all names, the earliest end.
- * 3. A standing decision answers only the same tool of the same server, as it was shown, and reached as it was then
- *    (INV-G1).
+ * 3. It answers only the same tool of the same server, as it was shown, and reached as it was then (INV-G1).
  *
  * One file, because what a remembered approval covers is what lets it begin, answer and end.
  */
@@ -31,6 +28,7 @@ import { withoutRedacted } from '../policy/redaction.ts';
 import {
   type Approved,
   approved,
+  callOf,
   type CallState,
   type Change,
   isEdit,
@@ -105,19 +103,13 @@ export function mayRemember({ allOf }: ApproverRule, scope: RememberScope): bool
   return allOf.length > 0 && allOf.every(({ remember }) => remember?.includes(scope) === true);
 }
 
-/**
- * True while the decision has neither ended nor lapsed.
- * @param now epoch ms
- */
+/** True while the decision has neither ended nor lapsed. @param now epoch ms */
 function holds({ decisions, approvers, decidedAt }: Standing, now: number): boolean {
   const until = extentOf(decisions)?.until;
   return (until === undefined || now < until) && lapsedSince(decidedAt, now, approvers) === undefined;
 }
 
-/**
- * True if the standing decision also answers this request.
- * @param now epoch ms
- */
+/** True if the standing decision also answers this request. @param now epoch ms */
 export function answers(
   standing: Standing,
   { call, judgement, request, unsure }: WaitingForConsent,
@@ -178,10 +170,7 @@ function approvedBy(state: WaitingForConsent, { id, decisions, decidedAt }: Stan
   );
 }
 
-/**
- * Refuses an approval that cannot be remembered.
- * @param now epoch ms
- */
+/** Refuses an approval that cannot be remembered. @param now epoch ms */
 export function refuseRemember(
   { standing = [] }: Run,
   { call, request, votes = [] }: WaitingForConsent,
@@ -208,7 +197,7 @@ export function refuseRemember(
   if (isEdit(decision)) return wrong('cannot be said of other arguments than were shown', 'remember');
   if (remember.until !== undefined && !(now < Date.parse(remember.until)))
     return wrong('must be later than now', 'remember.until');
-  if (unknownName(remember, call.arguments) !== undefined)
+  if (remember.scope === 'arguments' && !remember.names.every((name) => Object.hasOwn(call.arguments, name)))
     return wrong('must be names of arguments that the call has', 'remember.names');
   if (byteLength(canonicalJson(call.arguments)) > MOST_REMEMBERED_BYTES)
     return refuse(
@@ -235,10 +224,6 @@ export function refuseRemember(
 
 function bytesOf(args: JsonObject, approvers: ApproverRule, decisions: readonly SignedDecision[]): number {
   return byteLength(canonicalJson([args, approvers, decisions]));
-}
-
-function unknownName(remember: Remember, args: JsonObject): string | undefined {
-  return remember.scope === 'arguments' ? remember.names.find((name) => !Object.hasOwn(args, name)) : undefined;
 }
 
 /** Drops the comment, which the ledger has. A signed decision is kept whole, as its signature covers it. */
@@ -289,13 +274,12 @@ export function shownStanding(standing: Standing): StandingDecision {
 export const MOST_FORGOTTEN = 100;
 
 /**
- * Makes a standing decision of an approval if its approvers asked for one, and releases the waiting calls that it
- * covers.
+ * Makes a standing decision of an approval if its approvers asked for one, and releases waiting calls that it covers.
  * @param at epoch ms
  * @param grant hash of the run's grant for the server
  */
 export function remembered(run: Run, callId: string, at: number, grant?: string): Change {
-  const state = run.calls.find(({ call: { callId: each } }) => each === callId);
+  const state = callOf(run, callId);
   if (state?.status !== 'approved' || state.consent.made.standing !== undefined) return { run, facts: [] };
   const { consent, judgement, call } = state;
   const { made, request } = consent;
@@ -341,10 +325,7 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
   return { run: { ...run, calls, standing: [...kept, standing] }, facts };
 }
 
-/**
- * Answers a call that was just judged by a standing decision, if one covers it.
- * @param at epoch ms
- */
+/** Answers a call that was just judged, if a standing decision covers it. @param at epoch ms */
 export function answeredByStanding(
   { standing = [] }: Run,
   state: CallState,
@@ -359,10 +340,7 @@ export function answeredByStanding(
   };
 }
 
-/**
- * Ends standing decisions whose time is over, or whose tool has changed according to these judgements.
- * @param at epoch ms
- */
+/** Ends standing decisions that are over, or whose tool has changed by these judgements. @param at epoch ms */
 export function stillStanding(run: Run, judgements: readonly Judgement[], at: number): Change {
   const { standing } = run;
   if (standing === undefined) return { run, facts: [] };
@@ -393,10 +371,7 @@ export function lost(run: Run, id: string, code: string): Change {
   };
 }
 
-/**
- * Returns the standing decision that answered a call, if it still holds.
- * @param now epoch ms
- */
+/** The standing decision that answered a call, if it still holds. @param now epoch ms */
 export function standingOf({ standing = [] }: Run, id: string | undefined, now: number): Standing | undefined {
   return standing.find((each) => each.id === id && holds(each, now));
 }

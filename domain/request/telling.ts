@@ -1,8 +1,7 @@
 /**
- * Says what is told of a run's requests, to whom, and through which channel. It does not own sending.
+ * What is told of a run's requests, to whom, and through which channel.
  *
- * 1. Every event of a request is told once for each generation of the request (INV-D3). A postponed deadline may come
- *    near again.
+ * 1. Every event is told once for each generation of a request (INV-D3). A postponed deadline may come near again.
  * 2. A request that opens and closes within one look is not told at all.
  * 3. No redacted argument is told (INV-S1): a message shows a request as lists do.
  * 4. Who is told has no more rights than before: the right to decide is `domain/policy/approvers.ts`.
@@ -63,10 +62,7 @@ export interface Told {
 /** Open requests by call id, with what was told of each. */
 export type Open = CarriedMessages['open'];
 
-/**
- * Compares the open requests with those known before.
- * @param now epoch ms
- */
+/** Compares the open requests with those known before. @param now epoch ms */
 export function follow(
   known: Open,
   run: Run,
@@ -171,10 +167,7 @@ function routesOf(state: CallState, { routes }: PreparedNotify): readonly Notify
   return (verdict?.kind === 'ask' ? verdict.notify : undefined) ?? routes;
 }
 
-/**
- * Returns the messages in which this is told: one for each channel, event and set of people.
- * @param wanted which channels
- */
+/** One message for each channel, event and set of people. @param wanted which channels */
 export function messagesOf(
   told: readonly Told[],
   notify: PreparedNotify,

@@ -1,10 +1,9 @@
 /**
- * A throttled call may run, but waits because its server's limits take no more now (docs/adr/0037).
+ * A throttled call may run, but waits because its server's limits take no more now (docs/adr/0037). Also the waits
+ * between attempts. `activities/limits/server-limits.ts` throttles, and `workflows/run/call.ts` waits.
  *
- * This pure file owns how such a call looks, how long it waits, and when it is given up; also the waits between
- * attempts. `activities/limits/server-limits.ts` does the throttling, and `workflows/run/call.ts` the waiting.
- *
- * 1. Only the result of an activity throttles a call: our own limits, or a server that wants a long time (`Retry-After`).
+ * 1. Only the result of an activity throttles a call: our own limits, or a server that wants a long time
+ *    (`Retry-After`).
  * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
 import { defined } from '../../contracts/defined.ts';
@@ -32,27 +31,18 @@ export function isThrottling(result: DispatchResult): result is Throttling {
   return result.kind === 'not-sent' && result.held !== undefined;
 }
 
-/**
- * Number of dispatches that may have reached the server since people last let the call leave; throttled ones did not.
- */
+/** Dispatches that may have reached the server since people last let the call leave. */
 export function attemptsOf({ attempts, holds }: Dispatched): number {
   return attempts - (holds?.count ?? 0);
 }
 
-/**
- * Explains why a call waits no longer; undefined while it still may.
- * @param now epoch ms
- */
+/** Why a call waits no longer; undefined while it still may. @param now epoch ms */
 export function waitedOut({ holds }: Dispatched, { held, message }: Throttling, now: number): string | undefined {
   const { since } = holds ?? {};
   if (since === undefined || now < since + held.atMostSeconds * 1_000) return undefined;
   return `${message} It waited ${Math.round((now - since) / 1_000)} s for its turn and was not sent.`;
 }
 
-/**
- * Makes the call wait.
- * @param now epoch ms
- */
 export function throttledBy(run: Run, callId: string, throttling: Throttling, now: number): Change {
   return move(run, callId, ['in-flight'], (state) => throttled(state, throttling, now));
 }
@@ -100,7 +90,6 @@ export function throttledCalls({ calls }: Run): readonly Throttled[] {
   return calls.filter((state) => state.status === 'throttled');
 }
 
-/** Returns the view for people. */
 export function shownThrottled({ call, judgement, wait }: Throttled): HeldCall {
   const { server, tool } = judgement.target;
   const { by, message, since, until } = wait;
@@ -128,11 +117,7 @@ export function mayTryAgain(attempts: number): boolean {
   return attempts < MOST_ATTEMPTS;
 }
 
-/**
- * Returns the wait in ms: doubled with each attempt, between 1 s and 60 s, and at least what the server wants.
- * @param attempts so far
- * @param retryAfterMs what the server wants at least
- */
+/** The wait in ms: doubled with each attempt, between 1 s and 60 s, and at least what the server wants. */
 export function waitBeforeNext(attempts: number, retryAfterMs = 0): number {
   return Math.max(Math.min(FIRST_WAIT_MS * 2 ** (attempts - 1), LAST_WAIT_MS), retryAfterMs);
 }

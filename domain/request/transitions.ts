@@ -72,19 +72,12 @@ function tokenOf(state: CallState): TokenEvidence | undefined {
   return about?.kind === 'outcome' ? about.token : undefined;
 }
 
-/**
- * Returns a call in flight for another dispatch: it was proven not sent, or it is `unsure` and repeatable by the
- * operator's configuration.
- */
+/** Returns a call for another dispatch: it was proven not sent, or it is `unsure` and the tool repeatable. */
 export function returned(run: Run, callId: string, unsure?: Unsure, isAnew?: boolean): Change {
   return move(run, callId, DISPATCHED, (state) => ({ call: notSent(state, unsure, isAnew), facts: [] }));
 }
 
-/**
- * Asks for a call whose consent is missing or no longer holds.
- * @param at epoch ms
- * @param isAnew see `Reopening`
- */
+/** Asks for a call whose consent is missing or no longer holds. @param at epoch ms */
 export function askedAgain(
   run: Run,
   callId: string,
@@ -122,16 +115,12 @@ export interface Reopening {
   readonly deadlineSeconds: number;
   /** Set if the tool's definition differs from the shown one. */
   readonly definition?: ShownDefinition;
-  /**
-   * Absent or true: the attempts count anew from this question on. False in runs that were asked it by an older build (patch
-   * `as-documented`).
-   */
+  /** False in runs that an older build asked (patch `as-documented`): the attempts do not count anew from here on. */
   readonly isAnew?: boolean;
 }
 
 /**
- * Adds a warning to the reason of a new request, if the call left although it may have run before: the new approvers
- * must read that, too.
+ * Adds a warning if the call left although it may have run before: the new approvers must read that.
  * @param isAnew false: only if a person let it leave again
  */
 export function warned({ unsure, asked }: Dispatched | Sendable, because: string, isAnew: boolean): string {

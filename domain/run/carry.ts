@@ -1,8 +1,6 @@
 /**
- * An execution hands this state to the next one at continue-as-new; `workflows/run/roll.ts` does the handing over.
- *
- * The recorded shape (`contracts/wire/carry.ts`) stays as it is; `toCarry` and `fromCarry` stand between it and the
- * run.
+ * What an execution hands to the next one at continue-as-new: `toCarry` and `fromCarry` stand between the run and its
+ * recorded shape (`contracts/wire/carry.ts`), which stays as it is.
  *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */

@@ -68,10 +68,7 @@ export function requiresBoundTokens(server: Pick<ServerConfig, 'credentials'> | 
   );
 }
 
-/**
- * True if the provider of the model asks before it calls an MCP server. Only OpenAI's Responses API does: of another
- * server that speaks it, the operator must say so.
- */
+/** True if the provider asks before it calls an MCP server: OpenAI's Responses API, or what the operator calls so. */
 export function mayHost({ models }: Pick<Config, 'models'>, model: string): boolean {
   const configured = hostOf(models, model);
   return configured !== undefined && (configured.asksBeforeCalls ?? configured.baseUrl === undefined);

@@ -1,14 +1,9 @@
 /**
- * A journal holds one execution's part of the transcript and the ledger: each message and entry once, older ones by
- * reference.
- *
- * The journal owns appending and the two hash chains. The callers decide what is worth recording.
+ * One execution's part of the transcript and the ledger: each message and entry once, older ones by reference.
  *
  * 1. A journal is append-only. `head` says where both chains end; a journal made from a head goes on there.
- * 2. Extending the transcript digest costs the new message only, so bytes and work per turn do not grow with the run
- *    (INV-D2).
- * 3. An entry's hash covers its sequence number, time, fact and the hash before it. Changing, dropping or swapping any
- *    entry breaks every later hash.
+ * 2. Extending the transcript digest costs the new message only: nothing per turn grows with the run (INV-D2).
+ * 3. An entry's hash covers its number, time, fact and the hash before it: any change breaks every later hash.
  */
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -26,10 +21,7 @@ export function extendDigest(digest: string, message: Message): string {
 /** `prev` of the first entry. */
 export const GENESIS = '0'.repeat(64);
 
-/**
- * Hashes a fact into the chain.
- * @param at epoch ms
- */
+/** Hashes a fact into the chain. @param at epoch ms */
 export function sealEntry(seq: number, prev: string, at: number, fact: LedgerFact): LedgerEntry {
   const body = { seq, at: new Date(at).toISOString(), prev, fact };
   return { ...body, hash: hashOf(body) };
@@ -136,10 +128,7 @@ export class Journal {
   }
 }
 
-/**
- * Adds length and digest of the transcript to the facts that mark a place in it; such a fact binds all earlier
- * messages.
- */
+/** Adds the transcript's length and digest to facts that mark a place in it: they bind all earlier messages. */
 export function marked(
   fact: LedgerFact,
   { transcriptLength: length, transcriptDigest: digest }: Pick<Journal, 'transcriptLength' | 'transcriptDigest'>,

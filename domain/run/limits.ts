@@ -19,10 +19,7 @@ export interface ReachedLimit {
   readonly value: number;
 }
 
-/**
- * Returns the limit that forbids another model step; undefined if the step may begin.
- * @param now epoch ms
- */
+/** The limit that forbids another model step, if any. @param now epoch ms */
 export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
   if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
   if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
@@ -36,9 +33,8 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
 }
 
 /**
- * Returns the room for one call's result: an equal share of the turn's room. The share depends on how many calls policy
- * let stand, and on nothing that happens to them later; so no call waits for another or is cut by it (INV-G3).
- * @param limits without `resultBytesPerTurn`, only the bound of one result holds
+ * Room for one result: an equal share of the turn's. It depends on how many calls policy let stand, and on nothing that
+ * happens to them later; so no call waits for another or is cut by it (INV-G3).
  */
 export function resultRoom(
   { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,
@@ -112,10 +108,7 @@ export function overLimit(
 
 const MILLION = 1_000_000n;
 
-/**
- * Returns the cost of one model step, rounded up.
- * @returns millionths of the currency
- */
+/** Cost of one model step in millionths of the currency, rounded up. */
 export function costOf({ input, output }: ModelPrice, { inputTokens, outputTokens }: Usage): number {
   const exact = BigInt(inputTokens) * BigInt(input) + BigInt(outputTokens) * BigInt(output);
   return Number((exact + MILLION - 1n) / MILLION);
@@ -126,10 +119,7 @@ export function spentOf({ spent }: Run, price: ModelPrice | undefined): { readon
   return spent === undefined || price === undefined ? {} : { spent: { millionths: spent, currency: price.currency } };
 }
 
-/**
- * Converts an amount of money to millionths.
- * @param amount decimal with at most six digits after the point, as written in the configuration or a spec
- */
+/** Converts to millionths. @param amount decimal with at most six digits after the point */
 export function millionthsOf(amount: string): number {
   const fraction = amount.split('.')[1] ?? '';
   return Number(amount.replace('.', '') + '0'.repeat(6 - fraction.length));
@@ -152,10 +142,7 @@ export const EMPTY_TALLY: Tally = { tools: {} };
 
 /** Bound of the tally as JSON. A turn of 64 calls sends 64 copies, half a megabyte together. */
 export const TALLY_BYTES = 8_192;
-/**
- * Bound of one tool's counts without its name: nine kinds with numbers of six digits, the most calls that a run may
- * have.
- */
+/** Bound of one tool's counts: nine kinds with numbers of six digits, the most calls that a run may have. */
 const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
@@ -170,10 +157,7 @@ function hasRoom({ tools }: Tally, key: string): boolean {
   return bytes <= TALLY_BYTES;
 }
 
-/**
- * Adds the outcomes of a closed turn.
- * @param states all settled
- */
+/** Adds the outcomes of a closed turn. @param states all settled */
 export function tallied(tally: Tally, states: readonly CallState[]): Tally {
   return states.reduce((sum, state) => {
     const key = keyOf(state);
@@ -186,10 +170,7 @@ export function withOpen(tally: Tally, keys: readonly string[]): Tally {
   return keys.reduce((sum, key) => counted(sum, key, 'open'), tally);
 }
 
-/**
- * Rebuilds the tally that the judge saw for a call: closed turns, and the calls before it in its turn that were not
- * denied.
- */
+/** The tally that the judge saw: closed turns, and the calls before it in its turn that were not denied. */
 export function earlierThan(tally: Tally, states: readonly CallState[], callId: string): Tally {
   const before = states.slice(
     0,
@@ -217,10 +198,7 @@ function keyOf(state: CallState): string | undefined {
 
 // One execution of a run or a catalog hands over to the next for one of these reasons, within these bounds.
 
-/**
- * Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the lower bound leaves room for those under
- * way.
- */
+/** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the rest is for those under way. */
 export const MOST_UPDATES = 1_500;
 
 /** Everything that an execution has used up so far. */

@@ -40,10 +40,7 @@ function carriedBytes(text: string): number {
   return byteLength(JSON.stringify(text)) - 2;
 }
 
-/**
- * Refuses another message under a known id. The handler asks again while recording, since two messages of one id may
- * have passed the validator in the same workflow task.
- */
+/** Refuses another message under a known id; asked again while recording, as two may pass the validator in one task. */
 export function otherThanHeard({ heard: ids, heardHashes }: Run, say: Say): Refusal | undefined {
   const known = heardHashes[ids.indexOf(say.messageId)];
   if (known === undefined || known === hashOfSaid(say)) return undefined;
@@ -77,10 +74,9 @@ export function heard(run: Run, say: Say): Change {
 }
 
 /**
- * Withdraws what a waiting interruption overtakes. While such a message waits, nobody is asked and nothing waits to be
- * sent later: open requests and throttled calls are withdrawn. Calls in flight end by themselves; a question that their
- * server asks on an open connection is closed. Lists of tools before the first turn go on, since no model reads the
- * message without them.
+ * Withdraws what a waiting interruption overtakes: open requests and throttled calls. Calls in flight end by
+ * themselves;
+ * a question on an open connection is closed. Lists of tools go on, since no model reads the message without them.
  * @param putOff calls that are to be sent again after a while, or once their client is back; absent in runs of an older
  * build (patch `as-documented`)
  */

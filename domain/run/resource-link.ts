@@ -1,11 +1,8 @@
 /**
- * Says which linked resources a model may read, and defines the tool for reading them (docs/adr/0042).
- *
- * The reading itself belongs to `activities/mcp/classify-result.ts`.
+ * Which linked resources a model may read, and the tool for reading them (docs/adr/0042).
  *
  * 1. A model may read only what a result of this run has named, and only from the server of that result.
- * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/listing.ts`), so the two
- *    never collide.
+ * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/listing.ts`).
  * 3. The carried links are bounded and do not grow with the run; the newest ones are kept.
  */
 import { READ_RESOURCE } from '../../contracts/names.ts';
@@ -46,9 +43,7 @@ export const READ_RESOURCE_TOOL: ToolDefinition = {
   annotations: { readOnlyHint: true },
 };
 
-/**
- * True if the operator lets runs read the links of this server. `hasOwn` guards servers named like `constructor`.
- */
+/** True if the operator lets runs read this server's links. `hasOwn` guards names like `constructor`. */
 export function readsLinks(
   servers: Readonly<Record<string, Pick<ServerConfig, 'resourceLinks'>>>,
   server: string,
@@ -118,9 +113,8 @@ export function notLinked(server: string): string {
 }
 
 /**
- * True if a result of this server in the message links to this resource. The dispatch reads the message itself,
- * because it does not trust the run's list of links.
- * @param serverOf returns the server of the tool with a given model name
+ * True if a result of this server in the message links to the resource. The dispatch does not trust the run's list.
+ * @param serverOf the server of the tool with a given model name
  */
 export function namesLink(
   message: Message | undefined,

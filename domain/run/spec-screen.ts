@@ -1,8 +1,7 @@
 /**
  * Looks for what a spec must not hold, before its shape is checked, so that the error names the real mistake.
  *
- * 1. A clear secret in a spec stays in history for ever: the spec is refused, with the advice to rotate the secret
- *    (INV-S1).
+ * 1. A clear secret stays in history for ever: the spec is refused, with the advice to rotate it (INV-S1).
  * 2. Approvals count only as `decide` updates: an input item that looks like an approval is refused by name.
  * 3. A finding shows a path, never a value.
  */

@@ -1,7 +1,6 @@
 /**
- * Says what a stretch may do, and what a run takes over of what it did (docs/adr/0058).
+ * What a stretch may do, and what a run takes over of it (docs/adr/0058). Activity and run apply the same transitions.
  *
- * The activity and the run apply the same transitions to the same answers, so both know the same conversation.
  * 1. A call leaves within a stretch only if policy allows it, its tool is repeatable, and its server is among
  *    those that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
  * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends
@@ -52,10 +51,7 @@ export function stretchRun({ startedAt, turn, totalCalls, usage, spent, tally }:
   return { ...startRun(startedAt), turn, totalCalls, usage, ...defined({ spent, tally }) };
 }
 
-/**
- * Opens a turn as the run will: its calls, each in the state that its verdict gives it.
- * @param at epoch ms
- */
+/** Opens a turn as the run will: its calls, each in the state that its verdict gives it. @param at epoch ms */
 export function openedTurn(
   run: Run,
   step: ModelStepResult,
@@ -125,10 +121,7 @@ export interface Timed {
   readonly apply: (run: Run) => Change;
 }
 
-/**
- * Returns what happened to the calls of a turn, in order of time: each was let go, and some have ended. A call whose
- * result needs more of the run is left in flight.
- */
+/** What happened to the calls of a turn, in order of time. A call whose result needs more is left in flight. */
 export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
   return calls
     .flatMap(({ callId, sentAt, endedAt = sentAt, result }): Timed[] => [
@@ -179,10 +172,7 @@ export function stretchDispatch(
   return dispatchOf(parts, flight, server, run.calls, defined({ input, authorizations: proofs }));
 }
 
-/**
- * True if another model step may begin.
- * @param began epoch ms of this attempt's beginning
- */
+/** True if another model step may begin. @param began epoch ms of this attempt's beginning */
 export function mayGoOn(
   run: Run,
   turns: readonly StretchedTurn[],
@@ -198,10 +188,7 @@ export function fitsRecord(turns: readonly StretchedTurn[], { bytes }: StretchBo
   return byteLength(JSON.stringify({ turns })) <= bytes;
 }
 
-/**
- * Servers whose calls may leave within a stretch. A server of another queue has its credentials there, and one that may
- * ask people in mid-call needs the run.
- */
+/** Servers whose calls may leave: not of another queue, which has the credentials, nor one that may ask in mid-call. */
 export function stretchServers({ servers, pauses }: Pick<PreparedRun, 'servers' | 'pauses'>): readonly ServerBinding[] {
   const mayAsk = pauses?.includes('input') === true;
   return servers.filter(

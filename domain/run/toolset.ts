@@ -72,18 +72,14 @@ export function assembleToolset(parts: readonly ToolsetPart[]): OfferedTool[] {
   }
   return offered.map((tool) => {
     const plain = plainName(tool.server, tool.definition.name);
-    const usable = LEGAL.test(plain) && uses.get(plain) === 1 && !looksHashed(plain);
+    // A plain name that ends like a hashed one is hashed too, so that the two kinds never collide.
+    const usable = LEGAL.test(plain) && uses.get(plain) === 1 && !HASHED.test(plain);
     return { ...tool, modelName: usable ? plain : hashedName(tool.server, tool.definition.name) };
   });
 }
 
 function plainName(server: string, tool: string): string {
   return `${server}__${tool}`;
-}
-
-/** A plain name that ends like a hashed one is hashed too, so that the two kinds never collide. */
-function looksHashed(name: string): boolean {
-  return HASHED.test(name);
 }
 
 function hashedName(server: string, tool: string): string {
@@ -104,9 +100,7 @@ export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
 /** MCP method. */
 const LIST = 'tools/list';
 
-/**
- * Opens a request for the authorization that the server requires; undefined once the list was asked about too often.
- */
+/** Opens a request for the authorization; undefined once the list was asked about too often. */
 export function listingAsked(
   run: Run,
   { server, index }: { readonly server: Pick<ServerBinding, 'name' | 'url'>; readonly index: number },
@@ -115,7 +109,8 @@ export function listingAsked(
   ids: RunIds,
 ): Change | undefined {
   const before = callOf(run, listingId(index));
-  const state = before?.status === 'cleared' ? underWay(before) : firstOf(server, index);
+  const state: InFlight =
+    before?.status === 'cleared' ? { status: 'in-flight', ...resolvedOf(before) } : firstOf(server, index);
   const about: AuthorizationPause | undefined = authorizationPause(state, need);
   if (about === undefined) return undefined;
   const next = paused(state, about, pausing);
@@ -140,10 +135,6 @@ export function whyEnded({ request, outcome }: Settled): Unhelped {
   return { reason, message };
 }
 
-function underWay(state: Parameters<typeof resolvedOf>[0]): InFlight {
-  return { status: 'in-flight', ...resolvedOf(state) };
-}
-
 function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: number): InFlight {
   const callId = listingId(index);
   return {
@@ -160,10 +151,7 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
   };
 }
 
-/**
- * Returns the id of a list as a call of turn 0, in which no model proposes calls.
- * @param index place of the server among those of the run
- */
+/** Id of a list as a call of turn 0, in which no model proposes calls. @param index of the server in the run */
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }

@@ -1,8 +1,4 @@
-/**
- * A turn of calls begins, has its calls dispatched, and closes here. Each verdict takes effect: a call is denied, cleared,
- * asked, answered by a standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is
- * recognised.
- */
+/** A turn of calls begins, has its calls dispatched, and closes here. */
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -21,7 +17,6 @@ import {
   type InFlight,
   isSettled,
   judged,
-  refusedAgain,
   type Run,
   type RunIds,
 } from '../state/run.ts';
@@ -29,10 +24,7 @@ import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import { earlierThan, EMPTY_TALLY, overLimit, resultRoom, tallied } from './limits.ts';
 
-/**
- * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
- * @param at epoch ms
- */
+/** Applies the judgements. A call that the judge passed over is denied (INV-G4). @param at epoch ms */
 export function judgedAll(
   run: Run,
   judgements: readonly Judgement[],
@@ -42,7 +34,7 @@ export function judgedAll(
 ): Change {
   const current = stillStanding(run, judgements, at);
   const facts: LedgerFact[] = [...current.facts];
-  const duplicates = new Duplicates();
+  const seen = new Map<string, string>();
   const calls = run.calls.map((state) => {
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
@@ -50,8 +42,8 @@ export function judgedAll(
     const before = answeredBefore(run, state.call, judgement);
     const now =
       before === undefined
-        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
-        : refusedAgain(state.call, judgement, before);
+        ? duplicate(judged(state.call, judgement, at), target && firstAlike(seen, state.call, target))
+        : ({ status: 'settled', call: state.call, judgement, outcome: before } as const);
     facts.push(verdictFact(state.call, judgement, policyVersion));
     const { next, facts: told } = answeredByStanding(current.run, now, at);
     facts.push(...told);
@@ -63,8 +55,7 @@ export function judgedAll(
 }
 
 /**
- * Returns all judgements on the calls of a turn. A call over a limit is denied whatever policy says, because the first
- * judgement of a call counts.
+ * All judgements on the calls of a turn. A call over a limit is denied first, and the first judgement counts.
  * @param callsBefore calls of the run before this turn
  */
 export function judgementsOn(
@@ -95,10 +86,7 @@ export type DispatchSaid = Partial<
   Pick<DispatchInput, 'proof' | 'retry' | 'mayHaveRun' | 'input' | 'authorizations' | 'link' | 'hold' | 'resumable'>
 >;
 
-/**
- * In mode `signed` a proof covers the text of the input, so the order of the fields is recorded.
- * @param calls of the turn
- */
+/** In mode `signed` a proof covers the input's text, so the order of fields is recorded. @param calls of the turn */
 export function dispatchOf(
   { limits, grants, earlier, run, runId, decidedIn, toolset, runPolicy, signedSpec, tasks }: DispatchParts,
   { call, judgement, attempts }: InFlight,
@@ -161,10 +149,7 @@ function passedOver({ callId }: ProposedCall): Judgement {
   };
 }
 
-/**
- * Closes a turn whose calls all have outcomes that the transcript holds.
- * @param counts set if a policy rule reads the tally
- */
+/** Closes a turn whose outcomes are in the transcript. @param counts set if a policy rule reads the tally */
 export function closeTurn(run: Run, counts?: true): Run {
   return {
     ...withRefusals(run),
@@ -173,19 +158,16 @@ export function closeTurn(run: Run, counts?: true): Run {
   };
 }
 
-// Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
+// Repeated calls are recognised: a person is asked once, and equal calls of one turn are told apart.
 //
-// 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
-//    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
-//    (INV-G1).
+// 1. A call that a person rejected or policy denied is refused again, with the same answer, until a message of the user
+//    is read (INV-G1).
 // 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
 //    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
-// 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
-//    it. Only a standing decision answers it too.
+// 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and needs an approval of its own, or a
+//    standing decision.
 
-/**
- * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.
- */
+/** Newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry. */
 export const MOST_REFUSALS = 100;
 /** Characters of the reason that a repeat gets: the model has read all of it once. */
 const REASON_CHARACTERS = 300;
@@ -203,10 +185,7 @@ export function withoutRefusals(run: Run): Run {
   return { ...run, refusals: [] };
 }
 
-/**
- * Returns the refusal of a repeated call. A person's refusal stands whatever policy says now; policy's own stands only
- * if policy repeats it.
- */
+/** The refusal of a repeated call. A person's stands whatever policy says now; policy's only if policy repeats it. */
 function answeredBefore(
   { refusals }: Run,
   call: ProposedCall,
@@ -219,17 +198,12 @@ function answeredBefore(
   return outcome;
 }
 
-/** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
-class Duplicates {
-  readonly #first = new Map<string, string>();
-
-  /** Returns the id of the first equal call of the turn. */
-  of(call: ProposedCall, target: ToolTarget): string | undefined {
-    const key = keyOf(call, target);
-    const first = this.#first.get(key);
-    if (first === undefined) this.#first.set(key, call.callId);
-    return first;
-  }
+/** Returns the id of the first equal call of the turn, if this one is not. @param seen by key */
+function firstAlike(seen: Map<string, string>, call: ProposedCall, target: ToolTarget): string | undefined {
+  const key = keyOf(call, target);
+  const first = seen.get(key);
+  if (first === undefined) seen.set(key, call.callId);
+  return first;
 }
 
 function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
@@ -240,11 +214,15 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
   switch (outcome.kind) {
     case 'rejected':
       if (outcome.repeatOf !== undefined) return [];
-      return [{ key, outcome: { ...outcome, reason: cut(outcome.reason), repeatOf: call.callId } }];
+      return [
+        { key, outcome: { ...outcome, reason: bounded(outcome.reason, REASON_CHARACTERS), repeatOf: call.callId } },
+      ];
     case 'denied':
       // Every other code depends on the moment, or is found again at no cost.
       if (outcome.repeatOf !== undefined || outcome.code !== 'POLICY_DENIED') return [];
-      return [{ key, outcome: { ...outcome, message: cut(outcome.message), repeatOf: call.callId } }];
+      return [
+        { key, outcome: { ...outcome, message: bounded(outcome.message, REASON_CHARACTERS), repeatOf: call.callId } },
+      ];
     default:
       return [];
   }
@@ -253,8 +231,4 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
 /** Names a call by what it would do: a repeat has the same key. */
 export function keyOf(call: ProposedCall, { server, tool }: ToolTarget): string {
   return hashOf({ server, tool, arguments: call.arguments });
-}
-
-function cut(text: string): string {
-  return bounded(text, REASON_CHARACTERS);
 }

@@ -1,8 +1,7 @@
 /**
- * Input of a workflow is read here without trust. Messages to runs and catalogs, and the claims of signatures, are
- * read by their schemas (docs/adr/0052), answers of activities by the shapes below.
- *
- * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+ * Reads the input of workflows without trust: any writer of the namespace can send any value. Messages and the claims
+ * of
+ * signatures by their schemas (docs/adr/0052), which are values only here; answers of activities by the shapes below.
  *
  * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
  *    values.
@@ -157,159 +156,142 @@ function valuesIn(value: unknown): number {
   return Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1);
 }
 
-// These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
-//
-// An answer that does not fit counts as lost; else the workflow task would fail for ever. The meaning of the fields, and
-// the proof that a worker of the zone wrote them (docs/adr/0047), belong to others. Further fields are allowed: other
-// releases answer with more.
+// Shapes of the answers of activities, as far as the workflow reads their fields (docs/adr/0046). An answer that does not
+// fit counts as lost; else the workflow task would fail for ever. Further fields are allowed: other releases answer more.
 
-/**
- * A field whose name ends with `?` may be missing. `time` is epoch ms of a date that can be written; `span` is a time that
- * a timer can wait, and that is added to such a date.
- */
-type Shape = 'text' | 'count' | 'time' | 'span' | 'fields' | Word | Each | Every | Either | Named;
-interface Named {
-  readonly [name: string]: Shape;
-}
-class Word {
-  readonly word: string;
-  constructor(word: string) {
-    this.word = word;
-  }
-}
-class Each {
-  readonly shape: Shape;
-  constructor(shape: Shape) {
-    this.shape = shape;
-  }
-}
-/** An object with any names. */
-class Every {
-  readonly shape: Shape;
-  constructor(shape: Shape) {
-    this.shape = shape;
-  }
-}
-class Either {
-  readonly shapes: readonly Shape[];
-  constructor(...shapes: readonly Shape[]) {
-    this.shapes = shapes;
-  }
-}
+/** A check of one value, or the checks of an object's fields; a field whose name ends with `?` may be missing. */
+type Shape = ((value: unknown) => boolean) | { readonly [name: string]: Shape };
 
 /** The greatest time value of ECMA-262. */
 const LATEST_TIME = 8.64e15;
 /** In ms or seconds; no wait of ours is longer. */
 const LONGEST_SPAN = 1e9;
 
-const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };
-const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
-const WHY = { code: 'text', message: 'text' } as const;
-const PEOPLE: Shape = { ids: new Each('text'), groups: new Each('text') };
-const RULE: Shape = {
-  allOf: new Each({
-    ids: new Each('text'),
-    groups: new Each('text'),
-    'need?': 'count',
-    'not?': new Each('text'),
-    'may?': new Each('text'),
-    'remember?': new Each('text'),
-    'escalate?': new Either({ afterSeconds: 'span', add: PEOPLE }, { afterSeconds: 'span', replace: PEOPLE }),
+const fields = isFields;
+const text = (value: unknown): boolean => typeof value === 'string';
+const count = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
+/** Epoch ms of a date that can be written. */
+const time = (value: unknown): boolean => count(value) && Number(value) <= LATEST_TIME;
+/** A time that a timer can wait, and that is added to such a date. */
+const span = (value: unknown): boolean => isFiniteNumber(value) && value >= 0 && value <= LONGEST_SPAN;
+
+const word = (expected: string) => (value: unknown) => value === expected;
+const each = (shape: Shape) => (value: unknown) => Array.isArray(value) && value.every((item) => fits(item, shape));
+/** An object with any names. */
+const every = (shape: Shape) => (value: unknown) => isFields(value) && each(shape)(Object.values(value));
+const either =
+  (...shapes: readonly Shape[]) =>
+  (value: unknown) =>
+    shapes.some((shape) => fits(value, shape));
+
+const REF = { sha256: text, bytes: count, contentType: text };
+const TRUST = { keys: each(fields), maxAgeSeconds: count };
+const WHY = { code: text, message: text } as const;
+const PEOPLE = { ids: each(text), groups: each(text) };
+const RULE = {
+  allOf: each({
+    ids: each(text),
+    groups: each(text),
+    'need?': count,
+    'not?': each(text),
+    'may?': each(text),
+    'remember?': each(text),
+    'escalate?': either({ afterSeconds: span, add: PEOPLE }, { afterSeconds: span, replace: PEOPLE }),
   }),
-  'validForSeconds?': 'span',
-  'extendableToSeconds?': 'span',
-  'remindAfterSeconds?': 'span',
+  'validForSeconds?': span,
+  'extendableToSeconds?': span,
+  'remindAfterSeconds?': span,
 };
-const VERDICT = new Either(
-  { kind: new Word('allow') },
+const VERDICT = either(
+  { kind: word('allow') },
   {
-    kind: new Word('ask'),
+    kind: word('ask'),
     approvers: RULE,
-    deadlineSeconds: 'span',
-    'notify?': new Each({ channel: 'text' }),
+    deadlineSeconds: span,
+    'notify?': each({ channel: text }),
   },
-  { kind: new Word('deny'), ...WHY },
+  { kind: word('deny'), ...WHY },
 );
-const JUDGED: Shape = {
-  policyVersion: 'text',
-  judgements: new Each({ callId: 'text', verdict: VERDICT, 'target?': { server: 'text', tool: 'text' } }),
+const JUDGED = {
+  policyVersion: text,
+  judgements: each({ callId: text, verdict: VERDICT, 'target?': { server: text, tool: text } }),
 };
-const NEED: Shape = {
-  reason: 'text',
-  message: 'text',
-  wants: 'text',
-  'scopes?': new Each('text'),
-  'asked?': { approvers: RULE, deadlineSeconds: 'span' },
+const NEED = {
+  reason: text,
+  message: text,
+  wants: text,
+  'scopes?': each(text),
+  'asked?': { approvers: RULE, deadlineSeconds: span },
 };
-const ENDED: Shape = {
-  kind: new Word('ended'),
-  outcome: { kind: 'text', 'code?': 'text', 'result?': { content: new Each('fields') } },
+const ENDED = {
+  kind: word('ended'),
+  outcome: { kind: text, 'code?': text, 'result?': { content: each(fields) } },
   'authorization?': NEED,
-  'held?': new Each('fields'),
+  'held?': each(fields),
 };
-const QUESTION = new Either(
-  { kind: new Word('url'), hash: 'text', message: 'text', host: 'text' },
-  { kind: new Word('form'), hash: 'text', message: 'text', fields: 'fields', required: new Each('text') },
+const QUESTION = either(
+  { kind: word('url'), hash: text, message: text, host: text },
+  { kind: word('form'), hash: text, message: text, fields, required: each(text) },
 );
-const DISPATCHED = new Either(
+const DISPATCHED = either(
   ENDED,
-  { kind: new Word('not-sent'), ...WHY, 'retryAfterMs?': 'span', 'held?': { by: 'text', atMostSeconds: 'span' } },
-  { kind: new Word('refused'), ...WHY },
+  { kind: word('not-sent'), ...WHY, 'retryAfterMs?': span, 'held?': { by: text, atMostSeconds: span } },
+  { kind: word('refused'), ...WHY },
   {
-    kind: new Word('reopen'),
+    kind: word('reopen'),
     ...WHY,
     'approvers?': RULE,
-    'deadlineSeconds?': 'span',
-    'definition?': { hash: 'text' },
+    'deadlineSeconds?': span,
+    'definition?': { hash: text },
   },
-  { kind: new Word('task'), task: 'fields', 'held?': new Each('fields') },
-  { kind: new Word('input'), round: 'count', used: new Each('text'), requests: new Every(QUESTION) },
+  { kind: word('task'), task: fields, 'held?': each(fields) },
+  { kind: word('input'), round: count, used: each(text), requests: every(QUESTION) },
 );
 
-const STEP: Shape = {
-  parts: new Each(
-    new Either(
-      { type: new Word('call'), callId: 'text', providerCallId: 'text', name: 'text', arguments: 'fields' },
-      { type: new Either(new Word('text'), new Word('reasoning')), text: 'text' },
+const STEP = {
+  parts: each(
+    either(
+      { type: word('call'), callId: text, providerCallId: text, name: text, arguments: fields },
+      { type: either(word('text'), word('reasoning')), text },
     ),
   ),
-  usage: { inputTokens: 'count', outputTokens: 'count' },
-  finish: 'text',
+  usage: { inputTokens: count, outputTokens: count },
+  finish: text,
   'judged?': JUDGED,
-  'malformed?': 'fields',
+  'malformed?': fields,
 };
 
-const TURNS: Shape = new Each({
+const TURNS = each({
   step: STEP,
-  at: 'time',
-  'calls?': new Each({
-    callId: 'text',
-    digest: 'text',
-    sentAt: 'time',
-    'endedAt?': 'time',
+  at: time,
+  'calls?': each({
+    callId: text,
+    digest: text,
+    sentAt: time,
+    'endedAt?': time,
     'result?': DISPATCHED,
   }),
 });
-const FOUND: Shape = { server: 'text', tools: REF, refused: new Each('fields') };
+const FOUND = { server: text, tools: REF, refused: each(fields) };
 const PREPARED = {
-  specHash: 'text',
-  policyVersion: 'text',
-  limits: 'fields',
-  initiator: { id: 'text' },
-  servers: new Each({ name: 'text', url: 'text' }),
-  opening: new Each({ role: 'text' }),
+  specHash: text,
+  policyVersion: text,
+  limits: fields,
+  initiator: { id: text },
+  servers: each({ name: text, url: text }),
+  opening: each({ role: text }),
   'trust?': TRUST,
-  'notify?': { routes: new Each({ channel: 'text' }), 'gather?': 'fields' },
-} satisfies Shape;
-const TIMES: Shape = { prepared: 'time', listed: 'time' };
-const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
+  'notify?': { routes: each({ channel: text }), 'gather?': fields },
+};
+const TIMES = { prepared: time, listed: time };
+const RECORD = { turns: TURNS, 'prepared?': PREPARED, 'found?': each(FOUND), 'times?': TIMES };
 
-const FAILED: Shape = { ...WHY, facts: 'fields' };
+const FAILED = { ...WHY, facts: fields };
 
 const ANSWERS = {
   prepareRun: {
     ...PREPARED,
-    'found?': new Each(FOUND),
+    'found?': each(FOUND),
     'times?': TIMES,
     'turns?': TURNS,
     'failed?': FAILED,
@@ -317,22 +299,22 @@ const ANSWERS = {
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,
-  sendMessage: { 'thread?': 'text' },
+  sendMessage: { 'thread?': text },
   modelStep: STEP,
   stretch: { ...RECORD, 'failed?': FAILED },
-  discoverTools: new Either(FOUND, { server: 'text', authorization: NEED }),
+  discoverTools: either(FOUND, { server: text, authorization: NEED }),
   callTool: DISPATCHED,
   resumeCall: DISPATCHED,
-  pollTask: new Either(ENDED, { kind: new Word('working') }, { kind: new Word('unreached'), message: 'text' }),
+  pollTask: either(ENDED, { kind: word('working') }, { kind: word('unreached'), message: text }),
   discoverCatalog: {
     listing: REF,
-    tools: new Each({ name: 'text', hash: 'text' }),
-    refused: new Each('fields'),
+    tools: each({ name: text, hash: text }),
+    refused: each(fields),
   },
   reviewChange: {
-    rules: { administrators: new Each('fields'), newTools: 'text', loosening: 'text', 'idCase?': 'text' },
-    objections: new Each({ path: 'text', reason: 'text' }),
-    'trust?': new Either(TRUST, new Word('unchanged')),
+    rules: { administrators: each(fields), newTools: text, loosening: text, 'idCase?': text },
+    objections: each({ path: text, reason: text }),
+    'trust?': either(TRUST, word('unchanged')),
     'unproven?': WHY,
   },
 } satisfies Readonly<Record<string, Shape>>;
@@ -346,16 +328,8 @@ export function isAnswerOf(activity: Answerer, value: unknown): boolean {
 }
 
 function fits(value: unknown, shape: Shape): boolean {
-  if (shape === 'text') return typeof value === 'string';
-  if (shape === 'count') return Number.isSafeInteger(value) && Number(value) >= 0;
-  if (shape === 'time') return fits(value, 'count') && Number(value) <= LATEST_TIME;
-  if (shape === 'span') return isFiniteNumber(value) && value >= 0 && value <= LONGEST_SPAN;
-  if (shape instanceof Word) return value === shape.word;
-  if (shape instanceof Each) return Array.isArray(value) && value.every((item) => fits(item, shape.shape));
-  if (shape instanceof Either) return shape.shapes.some((one) => fits(value, one));
+  if (typeof shape === 'function') return shape(value);
   if (!isFields(value)) return false;
-  if (shape === 'fields') return true;
-  if (shape instanceof Every) return Object.values(value).every((item) => fits(item, shape.shape));
   return Object.entries(shape).every(([name, inner]) => {
     const field = value[name.replace('?', '')];
     return (name.endsWith('?') && field === undefined) || fits(field, inner);

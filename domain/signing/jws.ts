@@ -14,8 +14,7 @@ import type { SignatureEvidence, TrustedJwk, TrustedKey } from '../../contracts/
 import { type Fields, isFields } from '../shapes/inputs.ts';
 import { fromBase64url, sha256Hex, utf8Text } from '../text/canonical.ts';
 
-// The library has no synchronous hash of its own. The assignment is always the same function, so it is no state
-// (INV-D1).
+// The library has no synchronous hash of its own. Always the same function: no state (INV-D1).
 hashes.sha512 = sha512;
 
 export interface Jws {
@@ -45,10 +44,7 @@ export function readJws(text: string): ReadJws {
   return { kind: 'read', jws: { kid, claims, signed: utf8ToBytes(`${header}.${payload}`), signature } };
 }
 
-/**
- * Verifies the signature.
- * @param x public key, 32 bytes in base64url
- */
+/** @param x public key, 32 bytes in base64url */
 export function isSignedBy({ signed, signature }: Jws, x: string): boolean {
   const key = fromBase64url(x);
   // `verify` rejects bytes that are no point of the curve, and points of small order.

@@ -1,6 +1,5 @@
 /**
- * A signature counts if it covers the message, and if its key may assert what the message says (INV-G2). Pure and
- * synchronous.
+ * A signature counts if it covers the message, and if its key may assert what the message says (INV-G2).
  *
  * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message, and for nothing else.
  * 2. A key asserts only what the operator lists: people, tenants, groups. Anything else is refused (INV-G4).
@@ -42,10 +41,7 @@ export interface Signer {
 
 export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';
 
-/**
- * Verifies a signature against what it must cover.
- * @param now epoch ms; undefined at dispatch, where the message was taken long ago
- */
+/** @param now epoch ms; undefined at dispatch, where the message was taken long ago */
 export function checkSignature(
   signature: string | undefined,
   about: SignedFor,
@@ -82,26 +78,17 @@ function judgeClaims(
   now: number | undefined,
 ): Signer | Refusal {
   const { kid } = key;
+  const invalid = (path: string, message: string): Refusal => refuse('SIGNATURE_INVALID', message, { kid, path });
   const other = (['purpose', 'namespace', 'tenant', 'workflowId', 'runId', 'payload'] as const).find(
     (name) => claims[name] !== about[name],
   );
-  if (other !== undefined)
-    return refuse('SIGNATURE_INVALID', `The message was signed for another ${other}; sign this one.`, {
-      kid,
-      path: other,
-    });
+  if (other !== undefined) return invalid(other, `The message was signed for another ${other}; sign this one.`);
   if (about.jti !== undefined && claims.jti !== about.jti)
-    return refuse('SIGNATURE_INVALID', 'The id that was signed (jti) is not that of the message.', {
-      kid,
-      path: 'jti',
-    });
+    return invalid('jti', 'The id that was signed (jti) is not that of the message.');
   if (about.person !== `${claims.iss}|${claims.sub}`)
-    return refuse('SIGNATURE_INVALID', 'The message names another person than its signature (iss|sub).', {
-      kid,
-      path: 'sub',
-    });
+    return invalid('sub', 'The message names another person than its signature (iss|sub).');
   if (about.groups !== undefined && !isSameList(about.groups, claims.groups))
-    return refuse('SIGNATURE_INVALID', 'The message names other groups than its signature.', { kid, path: 'groups' });
+    return invalid('groups', 'The message names other groups than its signature.');
   const wrongTime = judgeTime(claims, key, now);
   if (wrongTime !== undefined) return wrongTime;
   const beyond = beyondKey(claims, key);

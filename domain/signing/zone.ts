@@ -1,10 +1,7 @@
 /**
- * Zone claims state, as bytes, what a value is; a workflow compares them with what it waits for (docs/adr/0047).
+ * Claims of a zone say, as bytes, what a value is; a workflow compares them with what it waits for (docs/adr/0047).
  *
- * The file is pure. The MAC over the claims belongs to `workers/zone.ts`, their place in a payload to
- * `contracts/zone.ts`.
- *
- * 1. Claims are compared as canonical JSON, so that equal claims have one text and no field escapes the comparison.
+ * 1. Claims are compared as canonical JSON: equal claims have one text, and no field escapes the comparison.
  */
 import type { ZoneClaims } from '../../contracts/zone.ts';
 import { isFields } from '../shapes/inputs.ts';
@@ -18,10 +15,7 @@ export function claimsText(claims: ZoneClaims): string {
   );
 }
 
-/**
- * True if a payload proves the expected claims.
- * @param proven the claims of a payload whose MAC holds; undefined if there is none
- */
+/** @param proven the claims of a payload whose MAC holds; undefined if there is none */
 export function isProven(proven: string | undefined, expected: ZoneClaims): boolean {
   return proven !== undefined && proven === claimsText(expected);
 }

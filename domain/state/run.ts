@@ -1,10 +1,6 @@
 /**
- * Defines the state of a run without its journal, and of each of its calls: small, immutable, and all of it carried
- * through continue-as-new. It also derives the run's status, and how long its open requests have waited.
- *
- * The file owns which calls are open and which answers were accepted, and how a call is judged, decided, sent and
- * settled. Pauses live in `domain/request/pause.ts`, deadlines in `domain/request/deadline.ts`, and the records that a
- * state holds in `contracts/wire/carry.ts`. Waiting, activities and the journal belong to others.
+ * The state of a run without its journal, and of each of its calls: small, immutable, and all of it carried through
+ * continue-as-new. Also the run's status, and how long its open requests have waited.
  *
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
  * 2. Every transition of a run returns the facts that it adds to the ledger; nothing changes without a fact.
@@ -13,7 +9,8 @@
  *    them becomes while its server takes no more (INV-G1).
  * 5. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  *
- * One file, because a run is little but its calls: whoever changes what a call may be has to see what a run makes of it.
+ * One file, because a run is little but its calls: whoever changes what a call may be has to see what a run makes of
+ * it.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
@@ -76,10 +73,8 @@ export function isSettled(state: CallState): state is Settled {
 }
 
 /**
- * Says in which Temporal runs of a workflow chain a decision may have been made (INV-G2).
- *
- * 1. A decision counts if it was made in the current run, or in an earlier run of the chain.
- * 2. A run made by a reset starts the list anew: decisions made before the reset do not count.
+ * In which Temporal runs a decision may have been made (INV-G2): the current one, or an earlier one of the chain. A run
+ * made by a reset starts anew: decisions made before the reset do not count.
  */
 export interface Execution {
   /** Temporal run id. */
@@ -155,10 +150,7 @@ export function startRun(startedAt: number): Run {
   };
 }
 
-/**
- * Opens a turn with the calls that a model step proposed; no calls mean a final answer.
- * @param cost millionths, if the model has a price
- */
+/** Opens a turn; no calls mean a final answer. @param cost millionths, if the model has a price */
 export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage, cost?: number): Change {
   const turn = run.turn + 1;
   return {
@@ -379,28 +371,18 @@ export function withRequest<State extends Asking>(
   return { ...state, request: { ...state.request, ...change } };
 }
 
-/**
- * Applies the verdict of the judge to a proposed call.
- * @param at epoch ms
- */
+/** Applies the verdict of the judge to a proposed call. @param at epoch ms */
 export function judged(call: ProposedCall, judgement: Judgement, at: number): CallState {
   const { verdict, target } = judgement;
-  if (verdict.kind === 'deny')
-    return {
-      status: 'settled',
-      call,
-      judgement,
-      outcome: { kind: 'denied', code: verdict.code, message: verdict.message },
-    };
-  if (target === undefined) {
-    // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
-    return {
-      status: 'settled',
-      call,
-      judgement,
-      outcome: { kind: 'denied', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' },
-    };
-  }
+  const denied = (code: string, message: string): Settled => ({
+    status: 'settled',
+    call,
+    judgement,
+    outcome: { kind: 'denied', code, message },
+  });
+  if (verdict.kind === 'deny') return denied(verdict.code, verdict.message);
+  // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
+  if (target === undefined) return denied('TOOL_UNKNOWN', 'The tool is not known.');
   const resolved = { ...judgement, target };
   if (verdict.kind === 'allow') return { status: 'cleared', call, judgement: resolved, attempts: 0 };
   return {
@@ -421,11 +403,6 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
 export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
   if (duplicateOf === undefined || (state.status !== 'waiting-for-consent' && state.status !== 'cleared')) return state;
   return { ...state, duplicateOf };
-}
-
-/** Settles a call that repeats a refused one with the earlier outcome, whatever policy says now. */
-export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: Outcome): CallState {
-  return { status: 'settled', call, judgement, outcome };
 }
 
 /** Applies a decision that settles the request: the last approval needed, a rejection, or an answer. */
@@ -492,10 +469,7 @@ export function sendable(resolved: Resolved, consent: Consent | undefined): Clea
   return consent === undefined ? { status: 'cleared', ...resolved } : { status: 'approved', ...resolved, consent };
 }
 
-/**
- * Prepares a call for a request to people. The time spent held back is dropped, since the wait starts anew after an
- * answer.
- */
+/** Prepares a call for a request to people. The time held back is dropped: the wait starts anew after an answer. */
 export function askable(state: Resolved): Resolved {
   const resolved = resolvedOf(state);
   return state.holds === undefined ? resolved : { ...resolved, holds: { count: state.holds.count } };

@@ -18,17 +18,9 @@ export function canonicalJson(value: unknown): string {
 }
 
 function scalarJson(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return JSON.stringify(value);
-    case 'number':
-      if (Number.isFinite(value)) return JSON.stringify(value);
-      throw noJson();
-    default:
-      if (value === null) return 'null';
-      throw noJson();
-  }
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return JSON.stringify(value);
+  throw noJson();
 }
 
 function noJson(): TypeError {
@@ -49,8 +41,7 @@ export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }
 
-// Decodes base64url without padding (RFC 4648 §5) strictly: one text per value, so that nothing signed has a
-// second spelling.
+// Decodes base64url (RFC 4648 §5) strictly: one text per value, so that nothing signed has a second spelling.
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const VALUES = new Map([...ALPHABET].map((character, value) => [character, value]));

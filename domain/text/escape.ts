@@ -13,25 +13,18 @@ import { byteLength } from './canonical.ts';
 // whatever Unicode lets a font ignore (variation selectors among them), the blank Braille pattern, and every space that
 // is not U+0020.
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
-// Characters of the bidirectional classes R, AL and AN. JavaScript knows no such property, so these are the blocks whose
-// characters, unassigned ones too, are right-to-left by default (UAX #9, `DerivedBidiClass.txt`).
+// Blocks that are right-to-left by default (UAX #9, `DerivedBidiClass.txt`), as JavaScript knows no such property.
 export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/gu;
 // Marks and other extenders, and the Hangul parts that join the one before them.
 const COMBINING = /[\p{M}\p{Grapheme_Extend}\u1160-\u11ff\ud7b0-\ud7fb]/gu;
 const MARKUP = /[\\`*_{}[\]()#+\-.!|<>&~$:@]/g;
 
-/**
- * Escapes text for plain surfaces: terminals, logs, summaries. The result has no line breaks, and each character shows by
- * itself, in the order of the text.
- */
+/** For terminals, logs and summaries: no line breaks, and each character by itself, in the order of the text. */
 export function visible(text: string): string {
   return unhidden(text).replaceAll(RIGHT_TO_LEFT, numbered).replaceAll(COMBINING, numbered);
 }
 
-/**
- * Escapes only what is invisible. For models, for files, and for text of people that stands alone in its lines: letters
- * keep their script.
- */
+/** Escapes only what is invisible: for models, files, and people's text that stands alone in its lines. */
 export function unhidden(text: string): string {
   return text.replaceAll(INVISIBLE, numbered);
 }
@@ -55,18 +48,12 @@ export function spaced(text: string): string {
   return visible(text).replaceAll(/ {2,}/g, (run) => ` ${'\\u{20}'.repeat(run.length - 1)}`);
 }
 
-/**
- * Shows a foreign name beside words of ours: a single word as it is, else quoted, so that it passes for no more than a
- * name.
- */
+/** A foreign name beside words of ours: a single word as it is, else quoted, so that it passes for no more. */
 export function named(name: string): string {
   return /^[^\s"\\,;()]+$/u.test(name) && visible(name) === name ? name : quoted(name);
 }
 
-/**
- * Escapes text for Markdown surfaces such as Temporal's current details. A browser shows them, and browsers keep
- * isolates: letters keep their script, and move nothing outside of their text.
- */
+/** For Markdown surfaces. Browsers keep isolates: letters keep their script, and move nothing outside of their text. */
 export function markdown(text: string): string {
   const shown = unhidden(text).replaceAll(MARKUP, (char) => `&#${char.charCodeAt(0)};`);
   // All isolates of the text itself are escaped by now, so none of them ends ours.

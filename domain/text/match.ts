@@ -1,7 +1,4 @@
-/**
- * Globs are names in which `*` stands for any characters, none included. Time is bounded by the product of both
- * lengths.
- */
+/** Globs: `*` stands for any characters, none included. Time is bounded by the product of both lengths. */
 
 export function globMatches(glob: string, name: string): boolean {
   let at = 0;
@@ -29,10 +26,7 @@ export function globMatches(glob: string, name: string): boolean {
   return at === glob.length;
 }
 
-/**
- * True if `wide` matches every name that `narrow` matches. A star of `narrow` becomes a character that only a star of
- * `wide` can take.
- */
+/** True if `wide` matches all that `narrow` does: a star of `narrow` becomes a character that only a star takes. */
 export function globCovers(wide: string, narrow: string): boolean {
   return globMatches(wide, narrow.replaceAll('*', '\u0000'));
 }

@@ -1,6 +1,5 @@
 /**
- * An artifact's place in a bucket, and the meaning of an S3 store's answer, are defined here for workers and clients
- * alike.
+ * An artifact's place in a bucket, and the meaning of an S3 store's answer, for workers and clients alike.
  *
  * 1. A key consists of the prefix and a hash, and of nothing that came from outside.
  * 2. Only the status and the error code of an answer are shown: its text echoes what was signed, and names keys.
@@ -12,10 +11,7 @@ export type BucketPlace = Pick<BucketConfig, 'endpoint' | 'bucket' | 'prefix'>;
 /** Object that a worker writes at its start, so that a read-only bucket is found before a run needs it. */
 export const BUCKET_MARKER = '.countersign-store';
 
-/**
- * Returns the URL of an artifact, in the layout of the directory store: one is a copy of the other.
- * @param sha256 64 hexadecimal digits
- */
+/** In the layout of the directory store: one is a copy of the other. @param sha256 64 hexadecimal digits */
 export function artifactUrl(place: BucketPlace, sha256: string): string {
   return urlOf(place, `${sha256.slice(0, 2)}/${sha256.slice(2, 4)}/${sha256}`);
 }
@@ -56,7 +52,6 @@ const FIELDS: Readonly<Record<string, { readonly field: keyof BucketConfig; read
   },
 };
 
-/** Explains why the store did not do what was asked. */
 export function bucketTrouble(status: number, code: string): BucketTrouble {
   const known = Object.hasOwn(FIELDS, code) ? FIELDS[code] : undefined;
   if (known !== undefined) return known;

@@ -12,7 +12,6 @@ import { bounded, spaced } from './escape.ts';
 
 export interface ShownJson {
   readonly text: string;
-  /** Number of strings that are cut. */
   readonly cuts: number;
 }
 

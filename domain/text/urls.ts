@@ -1,9 +1,8 @@
 /** URLs of servers are compared and judged here without the `URL` class, which workflow code does not have. */
 
 /**
- * Returns the canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no
- * fragment, no default port, no trailing slash on an otherwise empty path. Workflow code has no `URL` type, so this is
- * written by hand.
+ * Canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no fragment, no
+ * default port, no trailing slash on an otherwise empty path.
  */
 export function canonicalServerUrl(url: string): string {
   return url.replace(
@@ -24,10 +23,7 @@ export interface Reached {
   readonly hostname: string;
 }
 
-/**
- * True if secrets may be sent to this URL.
- * @param allowInsecure `egress.allowInsecure` of the configuration
- */
+/** True if secrets may be sent to this URL. @param allowInsecure `egress.allowInsecure` */
 export function isSecurelyReached({ protocol, hostname }: Reached, allowInsecure: boolean): boolean {
   return protocol === 'https:' || (protocol === 'http:' && (allowInsecure || isLoopback(hostname)));
 }
@@ -41,10 +37,7 @@ function isLoopback(hostname: string): boolean {
   return isLocalName(hostname) || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
 
-/**
- * Names of URL parameters that hold secrets: one rule for specs and for configurations (INV-S1). The names are those
- * that servers take in URLs: `?key=`, `?sig=`, `?exaApiKey=`.
- */
+/** URL parameters that hold secrets, in specs and configurations alike (INV-S1): `?key=`, `?sig=`, `?exaApiKey=`. */
 const SECRET_NAME = /(key|token|secret|sig|signature|code|auth|authorization|password|passwd|credentials?)$/i;
 
 /** @param name of a parameter, decoded */

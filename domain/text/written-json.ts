@@ -1,5 +1,4 @@
 /** Finds what of a JSON text `JSON.parse` would change: numbers that it rounds, and members that it drops. */
-import type { JsonValue } from '../../contracts/schemas/json.ts';
 
 /** Whole numbers that are read as another one: ids of 64 bits, for instance. */
 export const ROUNDED_NUMBER =
@@ -9,17 +8,13 @@ export const ROUNDED_NUMBER =
 export function roundsNumber(text: string): boolean {
   // No shorter number is rounded.
   if (!/\d{16}/.test(text)) return false;
-  for (const token of unquoted(text)) if (isRounded(token)) return true;
+  for (const number of numbersIn(text)) if (isRounded(number)) return true;
   return false;
 }
 
-/**
- * Returns the first number of a text that would become another one, or none (`1e999`).
- * @param text may be no JSON: whoever parses it tells that
- */
+/** The first number that would become another one, or none (`1e999`). @param text may be no JSON */
 export function changedNumber(text: string): string | undefined {
-  for (const token of unquoted(text))
-    if (token !== ':' && (isRounded(token) || Math.abs(Number(token)) === Infinity)) return token;
+  for (const number of numbersIn(text)) if (isRounded(number) || Math.abs(Number(number)) === Infinity) return number;
   return undefined;
 }
 
@@ -29,12 +24,10 @@ export function changedNumberText(number: string): string {
 }
 
 /**
- * Returns the name of the first member that stands twice in its object, as it is written. A value has one of the two, and
- * whoever else reads the text may take the other.
+ * The first member that stands twice in its object, as written: whoever else reads the text may take the other one.
  * @param text JSON
  */
 export function repeatedMember(text: string): string | undefined {
-  /** Names in each object that is open. */
   const open: Set<string>[] = [];
   const token = /["{}:]/g;
   let last = '""';
@@ -83,23 +76,15 @@ function decimal(text: string): string | undefined {
 /**
  * True if nothing of the text is lost in its value. Whoever else reads the text may take another one of several members
  * of the same name, or the number that was rounded.
- * @param text JSON of the value
+ * @param text JSON
  */
-export function isWholly(text: string, value: JsonValue): boolean {
-  let members = 0;
-  for (const token of unquoted(text)) if (token === ':') members += 1;
-  return members === membersIn(value) && !roundsNumber(text);
+export function isWholly(text: string): boolean {
+  return repeatedMember(text) === undefined && !roundsNumber(text);
 }
 
-function membersIn(value: JsonValue): number {
-  if (value === null || typeof value !== 'object') return 0;
-  const within = Object.values(value).map(membersIn);
-  return within.reduce((sum, each) => sum + each, Array.isArray(value) ? 0 : within.length);
-}
-
-/** Returns the colons and numbers of a JSON text that stand in no string. */
-function* unquoted(text: string): Generator<string> {
-  const token = /"|:|-?\d[\d.eE+-]*/g;
+/** Returns the numbers of a JSON text that stand in no string. */
+function* numbersIn(text: string): Generator<string> {
+  const token = /"|-?\d[\d.eE+-]*/g;
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {
     const [mark] = found;
     if (mark !== '"') yield mark;

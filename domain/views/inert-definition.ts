@@ -1,8 +1,7 @@
 /**
  * Makes the words of a tool's definition harmless: they are data of its server.
  *
- * 1. A model reads no character that a person could not see. Only `description` and `title` are changed, at any depth;
- *    property names and values say which arguments are valid.
+ * 1. A model reads no character that a person could not see. Only `description` and `title` are changed, at any depth.
  */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import { visible } from '../text/escape.ts';

@@ -45,7 +45,6 @@ const LISTED_TOOLS = 10;
 /** Temporal takes 2,048 bytes for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
 const ATTRIBUTE_BYTES = 2_000;
 
-/** Returns one line for an activity or timer. */
 export function summaryOf(state: CallState, about: string): string {
   const target = judgementOf(state)?.target;
   const name = target === undefined ? state.call.name : `${target.server}/${named(target.tool)}`;
@@ -64,9 +63,9 @@ export function byWhoseWord({ consent, edit, retry }: InFlight): string {
   return `countersigned by ${[...new Set(people)].join(' and ')}${changed}${stood}${again}`;
 }
 
-const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
+/** Something goes on, and no person is waited for. */
+export const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
-/** Returns Markdown for Temporal's current details. */
 export function currentDetails(
   status: RunStatus,
   run: Run,
@@ -85,7 +84,7 @@ export function currentDetails(
   // A workflow does not learn of attempts and heartbeats.
   if (UNDER_WAY.has(status))
     lines.push('', 'What goes on now, and what is tried again, with attempt and reason: *Pending Activities*');
-  if (stretched.length > 0) lines.push('', '### calls made in stretches, newest turn first', '', ...stretched);
+  lines.push(...section('calls made in stretches, newest turn first', stretched));
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
@@ -137,51 +136,39 @@ function brokenGlass({ calls }: Run): string[] {
 
 /** Lists calls that wait for a server, not for a person. */
 function heldLines(run: Run): string[] {
-  const held = throttledCalls(run).map(shownThrottled);
-  if (held.length === 0) return [];
-  return [
-    '',
-    '### held back by limits of a server',
-    '',
-    ...held
-      .slice(0, 20)
-      .map(
-        ({ callId, server, tool, because, since, next }) =>
-          `- **${callId}** ${toolIn(server, tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
-      ),
-  ];
+  const lines = throttledCalls(run)
+    .slice(0, 20)
+    .map(shownThrottled)
+    .map(
+      ({ callId, server, tool, because, since, next }) =>
+        `- **${callId}** ${toolIn(server, tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
+    );
+  return section('held back by limits of a server', lines);
 }
 
-/** Lists calls that servers work on as tasks. */
 function taskLines(run: Run): string[] {
-  const tasks = tasksOf(run).map(shownTask);
-  if (tasks.length === 0) return [];
-  return [
-    '',
-    '### worked on by servers as tasks',
-    '',
-    ...tasks
-      .slice(0, 20)
-      .map(
-        ({ callId, server, tool, since, until, message = '' }) =>
-          `- **${callId}** ${toolIn(server, tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
-      ),
-  ];
+  const lines = tasksOf(run)
+    .slice(0, 20)
+    .map(shownTask)
+    .map(
+      ({ callId, server, tool, since, until, message = '' }) =>
+        `- **${callId}** ${toolIn(server, tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
+    );
+  return section('worked on by servers as tasks', lines);
 }
 
 /** Lists standing decisions, because of which later calls are not asked. */
 function standingLines({ standing = [] }: Run): string[] {
-  if (standing.length === 0) return [];
-  return [
-    '',
-    '### approvals that stand',
-    '',
-    ...standing.map((each) => {
-      const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
-      const about = args === undefined ? '' : `, ${codeSpan(argumentsLine(args))}`;
-      return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
-    }),
-  ];
+  const lines = standing.map((each) => {
+    const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
+    const about = args === undefined ? '' : `, ${codeSpan(argumentsLine(args))}`;
+    return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
+  });
+  return section('approvals that stand', lines);
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines];
 }
 
 function requestLines(state: Asking): string[] {
@@ -216,7 +203,6 @@ function requestLines(state: Asking): string[] {
   ];
 }
 
-/** Describes a request for something other than consent. */
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputLines(about);
@@ -268,10 +254,7 @@ function postponers(extensions: readonly Extension[]): string {
   return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
-/**
- * Returns at most 1.5 KiB: the count, the next deadline, and the first five requests without arguments, fewer if names
- * are long.
- */
+/** At most 1.5 KiB: count, next deadline, and the first five requests without arguments, fewer if names are long. */
 export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
   const asking = askingCalls(run);
   const { nextDeadline } = waitOf(run);

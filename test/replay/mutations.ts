@@ -28,7 +28,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     noticedIn: 'agent-run.client-back',
     change: replaced(
       'registerHandlers',
-      'live.notePresence(seenApart(`present-${live.nextPresence()}`, until))',
+      'live.notePresence(seenAt(`present-${live.nextPresence()}`, until))',
       'undefined',
     ),
   },

@@ -17,10 +17,7 @@ export function reviewActivities(): Answering<CatalogActivities> {
   });
 }
 
-/**
- * Options for refreshing a catalog. An operator waits for the end and may ask again, so the retries last about a
- * minute.
- */
+/** Options for refreshing a catalog. An operator waits and may ask again, so the retries last about a minute. */
 export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,

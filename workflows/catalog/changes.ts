@@ -1,6 +1,5 @@
 /**
- * Applies messages to a catalog. Each first asks the configuration who may send it, then acts on the catalog as it is
- * by then.
+ * Applies messages to a catalog. Each first asks the configuration who may send it.
  *
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
@@ -37,9 +36,8 @@ import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertFailure } from '../entity/unread.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-import { refusal } from './trust.ts';
+import { type Message, refusal } from './trust.ts';
 
-type Message = Parameters<typeof answer>[1];
 /** The signature of a message, in trust mode `signed`. */
 type Signed = SignedChange | undefined;
 
@@ -50,8 +48,7 @@ export async function connect(live: LiveCatalog, message: CatalogConnect, signed
   const { rules, taskQueue } = await reviewed(live, { by, connection: chosen, ...proofOf(signed) });
   const asked = taskQueue === undefined ? chosen : { ...chosen, taskQueue };
   const { status, connection: known } = live.catalog;
-  // A repeated connect only lists the tools again. A connect that would change something must name the version that its
-  // sender saw.
+  // A repeated connect only lists the tools again; one that would change something must name the version that was seen.
   if (status === 'connected' && hashOf(known) === hashOf(asked)) return refreshNow(live, message, rules);
   if (status !== 'new' || expectedVersion !== undefined) must(checkVersion(live.catalog, expectedVersion ?? 0));
   const trustsNow = live.catalog.connection?.trusted === true && live.catalog.connection.url === asked.url;
@@ -200,7 +197,7 @@ async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['revie
 
 function answer(
   live: LiveCatalog,
-  message: { readonly requestId: string; readonly by: Approver },
+  message: Message,
   { catalog, facts }: CatalogChange,
   more: Partial<CatalogAck> = {},
   signed?: Signed,
@@ -232,7 +229,7 @@ function mustBeConnected({ catalog }: LiveCatalog): void {
 
 export function forbidden(
   { catalog: { tenant, server } }: LiveCatalog,
-  by: Message['by'],
+  by: Approver,
   right: CatalogRight,
 ): ApplicationFailure {
   return failureOf(

@@ -1,14 +1,12 @@
 /**
- * Registers the messages of a catalog: which are refused before they enter history, and the order in which the others
- * are handled.
+ * Registers the messages of a catalog.
  *
- * 1. A validator only reads. It goes by the configuration's last answer; the handler asks the configuration anew
- *    (`changes.ts`). A right that was taken away therefore counts at once, and a new right counts within a minute.
+ * 1. A validator only reads, by the configuration's last answer; the handler asks anew (`changes.ts`). A right that was
+ *    taken away therefore counts at once, and a new right counts within a minute.
  */
 import { defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
 import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogAck, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
@@ -28,7 +26,14 @@ import { askedAbout, onNudge, onUpdate, parsed, refuseWith, serveEntity } from '
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
+import {
+  assertSignedChange,
+  assertTrustReadable,
+  type Message,
+  openedChange,
+  readTrust,
+  signedChange,
+} from './trust.ts';
 
 // Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
 const connectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.connect);
@@ -40,11 +45,6 @@ const decideChangeUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.d
 const catalogTrustUpdate = defineUpdate<void, []>(CATALOG_UPDATES.refreshTrust);
 
 const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]>(QUERIES.snapshot);
-
-interface Message {
-  readonly requestId: string;
-  readonly by: Approver;
-}
 
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
@@ -134,10 +134,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
   });
 }
 
-/**
- * Returns the first answer to a message that was sent before.
- * @throws ApplicationFailure if another message had the same id
- */
+/** The first answer to a message that was sent before. @throws ApplicationFailure if another message had the same id */
 function repeated({ catalog }: LiveCatalog, message: Message): CatalogAck | undefined {
   const before = catalog.answered.find(({ ack }) => ack.requestId === message.requestId);
   if (before === undefined) return undefined;

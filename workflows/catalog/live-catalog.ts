@@ -1,11 +1,5 @@
-/**
- * One execution of a catalog as the workflow holds it.
- *
- * It owns the catalog's state and ledger while this execution lives, and the handling of messages one after another. It
- * does not own the rules (`domain/`), nor what a message does (`handlers.ts`).
- */
+/** One execution of a catalog: its state and ledger, and the handling of messages one after another. */
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
@@ -15,7 +9,7 @@ import { type Catalog, type CatalogChange, startCatalog } from '../../domain/cat
 import { carriedExecutions } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
-import { Entity } from '../entity/entity.ts';
+import { Entity, refuseWith } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { reviewActivities } from './activities.ts';
@@ -23,7 +17,6 @@ import { reviewActivities } from './activities.ts';
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
 
-/** State of one execution, shared by its handlers and its main loop. */
 export class LiveCatalog extends Entity {
   #catalog: Catalog;
   /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
@@ -66,9 +59,7 @@ export class LiveCatalog extends Entity {
     return this.#signing;
   }
 
-  /**
-   * @param trust undefined in trust mode `temporal`: the configuration says so, and messages to it need no key any more
-   */
+  /** @param trust undefined in trust mode `temporal`: messages to the catalog need no key any more */
   believe(trust: CatalogTrust | undefined): void {
     this.#signing = trust && { trust, readAt: Date.now() };
   }
@@ -98,17 +89,14 @@ export class LiveCatalog extends Entity {
     this.#storedTo = this.journal.ledgerLength;
   }
 
-  /** Takes no more messages before the next execution. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** Notes that the ledger is stored up to this length. */
   markStored(ledgerLength: number): void {
     this.#storedTo = ledgerLength;
   }
 
-  /** Asks the configuration as it is now. */
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
     const { tenant, server } = this.catalog;
     const asked = this.#signing;
@@ -116,8 +104,7 @@ export class LiveCatalog extends Entity {
     const answer = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
     const review = answered(this, 'reviewChange', answer);
     const { trust } = review;
-    // The keys also come with the review of a message that is not believed; the next such message is refused before it
-    // enters history.
+    // The keys also come with an unproven message; the next such message is refused before it enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);
     // Newer keys may have been read meanwhile, and they stay.
     else if (trust === 'unchanged' && asked !== undefined && this.#signing === asked) this.believe(asked.trust);
@@ -130,9 +117,7 @@ export class LiveCatalog extends Entity {
     return review;
   }
 
-  /**
-   * True while handing over, if more entries have come than the next execution can be given; they must be stored first.
-   */
+  /** True while handing over, if more entries have come than the next execution can be given. */
   get isOverfull(): boolean {
     return (
       this.#storedTo !== undefined && !canBeCarried(this.journal.entries(this.#storedTo, this.journal.ledgerLength))
@@ -143,8 +128,7 @@ export class LiveCatalog extends Entity {
   commit(change: CatalogChange): void {
     const { catalog, facts } = change;
     if (catalog === this.catalog) return;
-    const refusal = overLimit(change);
-    if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+    refuseWith(overLimit(change));
     const { connection, status, revision } = this.catalog;
     this.#catalog = { ...catalog, revision: revision + 1 };
     if (catalog.connection !== connection || catalog.status !== status) this.#listing?.cancel();

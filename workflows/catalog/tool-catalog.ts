@@ -1,8 +1,6 @@
 /**
- * The catalog workflow: keeps the tools of one server for one tenant, and the operators' settings for them, as long as
- * needed.
+ * The workflow of the tools of one server for one tenant: refreshing, and handing over.
  *
- * It owns refreshing and handing over. It does not own the rules (`domain/catalog/`) or the messages (`handlers.ts`).
  * 1. A refresh takes effect in one workflow task, or not at all: no reader sees a mixture.
  * 2. A catalog that was never connected ends by itself. A disconnected one stays, and its policy with it.
  */
@@ -22,13 +20,9 @@ import { catalogDiscoveryActivities } from './activities.ts';
 import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 import { condition } from '../interceptors/condition.ts';
 
-/** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
 
-/**
- * Attempts to find a moment without messages. A catalog that gets messages without a pause continues all the same; a
- * sender whose answer is lost then asks again.
- */
+/** Attempts to find a moment without messages; after them a sender whose answer is lost asks again. */
 const MOST_QUIET_TRIES = 10;
 
 /** @param carry state of the previous execution; only continue-as-new passes it */
@@ -90,8 +84,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
     if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
     assertFailure(error);
-    // The server is disconnected or connected differently by now, so a failure at an earlier address says nothing about
-    // it.
+    // The server is reached differently by now: a failure at an earlier address says nothing about it.
     if (!isWanted()) return;
     const coded = codedFailureIn(error) ?? {
       code: 'DISCOVERY_FAILED',
@@ -105,8 +98,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
 async function roll(live: LiveCatalog): Promise<never> {
   live.handOver();
   let stored = await storeOnce(live);
-  // If more has come than can be carried, nothing else is taken until the next execution, so storing once more is
-  // enough.
+  // If more has come than can be carried, nothing else is taken: storing once more is enough.
   for (let tries = 0; tries < MOST_QUIET_TRIES || live.isOverfull; tries += 1) {
     await untilAnswered();
     if (!allHandlersFinished()) continue;

@@ -1,9 +1,7 @@
 /**
  * Checks who sent a message to a catalog: every sender is believed until it knows keys, then only a trusted key's
- * signature.
+ * signature (`domain/catalog/signed-change.ts`).
  *
- * It owns checking signatures on arrival, and reading the keys. It does not own what a signature proves
- * (`domain/catalog/signed-change.ts`).
  * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler only removes the signature.
  * 2. Keys come with the answer of each review, and when a sender asks for them; there is no timer for it.
  * 3. A catalog without keys refuses signed messages, because it could not tell who signed them. It takes unsigned
@@ -22,15 +20,12 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
-interface Message {
+export interface Message {
   readonly requestId: string;
   readonly by: Approver;
 }
 
-/**
- * Removes the signature if this catalog wants one.
- * @throws ApplicationFailure if the message is signed and the catalog knows no keys yet
- */
+/** Removes the signature. @throws ApplicationFailure if a signed message comes before the catalog knows any keys */
 export function openedChange(live: LiveCatalog, input: unknown): Opened {
   const opened = openMessage(input);
   if (live.signing !== undefined || opened.signature === undefined) return opened;
@@ -41,10 +36,7 @@ export function openedChange(live: LiveCatalog, input: unknown): Opened {
   );
 }
 
-/**
- * Checks a signed message, for the validator.
- * @param message the parsed message, with its defaults filled in
- */
+/** For the validator. @param message with its defaults filled in */
 export function assertSignedChange(
   live: LiveCatalog,
   purpose: CatalogPurpose,
@@ -70,7 +62,6 @@ export function assertSignedChange(
   if (checked.kind === 'refuse') throw refusal(live, checked);
 }
 
-/** Builds the part of the message that the review proves again. */
 export function signedChange(
   purpose: CatalogPurpose,
   message: Message,

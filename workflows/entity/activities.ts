@@ -3,10 +3,7 @@ import type { RunActivities } from '../../contracts/wire/activities.ts';
 import type { Answering } from './unread.ts';
 import { provenActivities } from '../interceptors/zone.ts';
 
-/**
- * Options for reading the trusted keys. No caller waits for the result; the sender of the next message may ask for it
- * again.
- */
+/** Options for reading the trusted keys: nobody waits, and the sender of the next message may ask again. */
 export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '15s',
@@ -16,10 +13,7 @@ export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
   });
 }
 
-/**
- * Options for storing a segment. Without the store no run may roll or end, so the run waits until the store is back and
- * is not lost (docs/adr/0015).
- */
+/** Options for storing a segment. No run rolls or ends without the store: it waits, and is not lost (docs/adr/0015). */
 export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
   return provenActivities<Answering<RunActivities>>({
     // The activity reads what it stores page by page.

@@ -2,7 +2,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import { assertReadable, seenAtStart } from './unread.ts';
+import { assertReadable, seenAt } from './unread.ts';
 
 /** How an entity may begin, and the words that refuse another start. */
 export interface Beginning {
@@ -11,7 +11,6 @@ export interface Beginning {
   readonly input: string;
   /** Says that a second argument belongs to continue-as-new. */
   readonly alone: string;
-  /** Versions of the carry that this build knows. */
   readonly versions: readonly number[];
   /** Returns the path of an option or argument that is refused, and why. */
   readonly refuse: () => { readonly path: string; readonly message: string } | undefined;
@@ -25,10 +24,9 @@ export function assertBegun(
 ): void {
   const isContinued = workflowInfo().continuedFromExecutionRunId !== undefined;
   const refused = (path: string, message: string): Error => final(failureOf(code, message, { path }));
-  // Only an execution of this service continues as new: if its carry is unreadable, the task waits for a worker that
-  // has the key.
+  // Only an execution of this service continues as new: an unreadable carry waits for a worker that has the key.
   if (isContinued) assertReadable(input, carry);
-  const seen = seenAtStart(input);
+  const seen = seenAt('start', input);
   if (isUndecodable(seen)) throw refused('args[0]', `${named} ${seen.says}. Nothing was done.`);
   const refusal = refuse();
   if (refusal !== undefined) throw refused(refusal.path, refusal.message);

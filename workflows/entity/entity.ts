@@ -23,10 +23,8 @@ import type { Refusal } from '../../domain/text/refusal.ts';
 import { KeyReading } from './keys.ts';
 import { assertReadable } from './unread.ts';
 
-/** The part of a carry that every entity has. */
 interface Carried {
   readonly journal: JournalHead | undefined;
-  /** Temporal run ids of earlier executions. */
   readonly earlier: readonly string[] | undefined;
 }
 
@@ -75,10 +73,7 @@ export abstract class Entity {
     this.execution = { runId, originalRunId: originalExecutionRunId ?? runId, earlier };
   }
 
-  /**
-   * Temporal runs in which a message to this one may have been made. For live code only (INV-D4): the value differs
-   * after a reset.
-   */
+  /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
   get decidedIn(): readonly string[] {
     return decidedIn(this.execution);
   }
@@ -111,7 +106,6 @@ export abstract class Entity {
     return this.#looked;
   }
 
-  /** Makes the execution continue as new at the next safe point. */
   nudge(): void {
     this.#isNudged = true;
   }
@@ -152,10 +146,7 @@ function ledgerPage({ journal }: Entity, ...asked: Bounds): LedgerPage {
 
 type Bounds = readonly [from: unknown, to: unknown];
 
-/**
- * Bounds of a page; a missing bound means everything.
- * @throws ApplicationFailure if a bound is not a whole number
- */
+/** Bounds of a page; a missing one means everything. @throws ApplicationFailure if one is not a whole number */
 function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
   return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
 }
@@ -167,7 +158,6 @@ function numberOr(value: unknown, otherwise: number, path: string): number {
   throw failureOf('MESSAGE_INVALID', `${path} ${reason}: ask with two numbers, from and to.`, { path });
 }
 
-/** One kind of update. */
 export interface Taking<Message, Ack> {
   readonly description: string;
   /** Reads the message; throws if it has not the right shape. */
@@ -178,7 +168,6 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-/** One kind of update that says nothing. */
 export interface Nudging<Ack> {
   readonly description: string;
   readonly check?: () => void;

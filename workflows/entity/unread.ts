@@ -46,8 +46,7 @@ export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T
   if (!isUndecodable(seen)) {
     if (!isAnswerOf(activity, seen))
       throw failureOf('INTERNAL', `What came as the answer of ${activity.replace('?', '')} is none.`);
-    // Sound: it has every field that the workflow reads. The rest is the word of our activity, or of somebody who
-    // answers in its name.
+    // Sound: it has every field that the workflow reads; the rest is only somebody's word.
     return seen as T;
   }
   const message = `The answer of an activity ${seen.says}.`;
@@ -57,28 +56,17 @@ export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T
   });
 }
 
-/**
- * Returns the input as it was read on arrival. Use it for inputs that enter history whether they can be read or not.
- */
+/** The input as it was read on arrival, if it enters history whether it can be read or not. */
 export function seenAs(reader: Reader, value: unknown): unknown {
   return seenAt(String(reader.nextInput()), value);
 }
 
 /**
- * Does the same for a signal that is counted apart: earlier builds left it out of the count of inputs.
- * @param place the same in each replay, and of this one input
+ * The same for an input that is not counted. Follows history, whatever today's keys can read: there is one marker with
+ * the reason given then, or none.
+ * @param place of this one input, the same in each replay
  */
-export function seenApart(place: string, value: unknown): unknown {
-  return seenAt(place, value);
-}
-
-/** Returns the input with which an execution was started. */
-export function seenAtStart(value: unknown): unknown {
-  return seenAt('start', value);
-}
-
-/** Follows history, whatever today's keys can read: there is one marker with the reason given then, or none. */
-function seenAt(place: string, value: unknown): unknown {
+export function seenAt(place: string, value: unknown): unknown {
   const marker = (reason: UndecodableReason): string => `${UNREAD}${place}-${reason}`;
   const { isReplaying } = workflowInfo().unsafe;
   // In a replay, asking for a marker that is not there leaves no trace.
@@ -89,18 +77,12 @@ function seenAt(place: string, value: unknown): unknown {
   return value;
 }
 
-/**
- * Checks inputs that were accepted once: a validator would have refused them unread.
- * @throws if this worker does not have the key
- */
+/** For inputs that a validator would have refused unread. @throws if this worker does not have the key */
 export function assertReadable(...values: readonly unknown[]): void {
   for (const value of values) if (isUndecodable(value)) throw keyless(value);
 }
 
-/**
- * Lets a caller continue after a failed activity, but not if this worker lacks the key.
- * @throws any error that is not a failure of Temporal's
- */
+/** Lets a caller continue after a failed activity, but not if this worker lacks the key. @throws any other error */
 export function assertFailure(error: unknown): asserts error is TemporalFailure {
   if (!(error instanceof TemporalFailure)) throw error;
 }

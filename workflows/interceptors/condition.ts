@@ -1,18 +1,15 @@
 /**
  * `condition` for all workflow code of this project: a refused update makes none of them true (docs/adr/0088).
  *
- * The SDK evaluates every condition after each message, a refused update too, and with the time and `workflowInfo()` of
- * its task. No replay does that: the task is not in the history, or brings nothing. What a condition began there would
- * not replay (INV-D1).
+ * The SDK evaluates every condition after each message, a refused update too, which no replay does: what a condition
+ * began there would not replay (INV-D1).
  *
  * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update.
  *    The SDK goes through updates before answers of activities and timers. After a refused update at the beginning,
  *    nothing is evaluated until the first answer.
- * 2. In a replay every update was accepted, and its handler is there from the first task on. So a replay evaluates
- *    conditions as without this module.
+ * 2. In a replay every update was accepted, so conditions are evaluated as without this module.
  * 3. The first task after a reset brings a new random seed. The SDK tells no interceptor, so the seeds are compared.
- * 4. `handleUpdate` is called while the SDK goes through the jobs. An interceptor that waits before it calls the next
- *    one must stand behind this one (`workers/bundle.ts`).
+ * 4. An interceptor that waits before it calls the next one must stand behind this one (`workers/bundle.ts`).
  * 5. The state belongs to one run in one worker's memory, as each run has its own copy of this module (INV-D4).
  */
 import type { Duration } from '@temporalio/common';
@@ -79,10 +76,7 @@ export function onRecord(isMet: () => boolean): () => boolean {
   return () => isRecorded && isMet();
 }
 
-/**
- * Does what `condition` of the SDK does. Not `async`: one more promise would change the order of commands in recorded
- * runs (INV-D1).
- */
+/** As `condition` of the SDK. Not `async`: one more promise would change the order of recorded commands (INV-D1). */
 export function condition(isMet: () => boolean): Promise<void>;
 export function condition(isMet: () => boolean, timeout: Duration, options: TimerOptions): Promise<boolean>;
 export function condition(

@@ -1,14 +1,10 @@
 /**
- * Finds the direct queries that a run must not answer, those for which its worker took in events that no workflow task
- * has handed to it, and refuses them (docs/adr/0044, 0091).
+ * Refuses direct queries for which a worker took in events that no workflow task has handed to it (docs/adr/0044,
+ * 0091):
+ * their clock and commands belong to a task that never was, and the worker would keep them. A refused query makes it
+ * drop
+ * the run, and the real task rebuilds it. It changes no command, so a history replays with it and without it.
  *
- * A worker that is queried directly, with no workflow task at hand, rebuilds the run or catches up to the newest event.
- * It then runs the workflow on events that have no task yet, or on a task that another process holds, and keeps the
- * result. The clock and the commands of that result belong to a task that never was. A refused query makes the worker
- * drop the run, and the real task rebuilds it.
- *
- * The interceptor is in every bundle (`workers/bundle.ts`). It changes no command, so a history replays with it and
- * without it.
  * 1. Only a direct query is ever refused: a workflow task cannot fail by this.
  * 2. A wrong doubt costs one query that is asked again; a missing doubt breaks a run for good.
  * 3. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
@@ -62,8 +58,7 @@ function activationOf({ activation }: ActivateInput): Activation {
       ? { kind: 'direct', ...defined({ askedAt: askedAtOf(query.arguments) }) }
       : { kind: 'accompanied' };
   const { timestamp, historySizeBytes, isReplaying } = activation;
-  // The time alone is not enough. The SDK never sets a run's clock back, so tasks share one time while the server's
-  // clock is behind.
+  // The time alone is not enough: it never goes back, so tasks share one while the server's clock is behind.
   const task = [timestamp?.seconds, timestamp?.nanos, historySizeBytes].map(String).join('/');
   if (isReplaying === true) return { kind: 'replayed', task };
   return {
@@ -87,7 +82,6 @@ function askedAtOf(args: readonly Payload[] | null | undefined): number | undefi
 
 // Which query is refused depends on what the worker has handed to the run so far.
 
-/** A unit of work that a worker hands to a run. */
 export type Activation =
   /** Events whose workflow task has completed. */
   | { readonly kind: 'replayed'; readonly task: string }
@@ -96,7 +90,6 @@ export type Activation =
       readonly kind: 'live';
       /** Differs with each workflow task: its time, and the size of history at its start. */
       readonly task: string;
-      /** Number of the newest event. */
       readonly event: number;
       /** When its workflow task was started, in epoch ms by Temporal's clock. */
       readonly startedAt: number;
@@ -107,7 +100,6 @@ export type Activation =
     }
   /** A query that came with a workflow task, which therefore belongs to this worker. */
   | { readonly kind: 'accompanied' }
-  /** A query that came alone. */
   | {
       readonly kind: 'direct';
       /** When it was asked, in epoch ms by the asker's clock, if it says so. */
@@ -130,10 +122,7 @@ export interface Intake {
 
 export const NOTHING: Intake = { isBehind: false, isDoubtful: false };
 
-/**
- * A task that arrives this much later than usual may be held by another process that does not answer. Temporal takes
- * the task back from there after 10 s.
- */
+/** So late a task may be held by another process that does not answer; Temporal takes it back after 10 s. */
 const OLD_MS = 2_000;
 
 /**
@@ -143,7 +132,6 @@ const OLD_MS = 2_000;
  */
 const MOST_SKEW_MS = 500;
 
-/** Returns the intake after an activation. */
 export function taken(intake: Intake, activation: Activation): Intake {
   switch (activation.kind) {
     case 'replayed':

@@ -1,7 +1,6 @@
 /**
- * Shows a replay worker what this code would do: every command of every activation, before it is compared or dropped.
- *
- * It is in the bundle of replays only (`workers/replay/semantics.ts`), never in that of runs.
+ * Shows a replay worker every command of every activation. In the bundle of replays only
+ * (`workers/replay/semantics.ts`).
  */
 import { type ConcludeActivationInput, proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 

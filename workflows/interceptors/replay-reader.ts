@@ -1,14 +1,11 @@
 /**
- * Shows a replay worker how a run or catalog would answer its queries after each activation, even if no worker can
- * continue it.
- *
- * It is in the bundle of reading only (`workers/replay/replayed-run.ts`), never in that of runs.
- * 1. It calls the query handlers themselves: they change nothing, and issue no command.
+ * Shows a replay worker how a run or catalog would answer its queries after each activation. In the bundle of reading
+ * only
+ * (`workers/replay/replayed-run.ts`). The query handlers change nothing, and issue no command.
  */
 import { proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { QUERIES, READING_QUEUE } from '../../contracts/names.ts';
 
-/** Answers by query, as JSON. */
 export type ReadAnswers = Readonly<Record<string, string>>;
 
 export interface ReaderSinks extends Sinks {
@@ -41,15 +38,13 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
-/** The part of the SDK's own state that is read here. */
 interface Activator {
   readonly info: { readonly taskQueue: string };
   readonly queryHandlers: ReadonlyMap<string, { readonly handler: (...args: readonly unknown[]) => unknown }>;
 }
 
 function activator(): Activator {
-  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes), and gives no other way to the
-  // handlers.
+  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes).
   return (globalThis as unknown as { readonly __TEMPORAL_ACTIVATOR__: Activator }).__TEMPORAL_ACTIVATOR__;
 }
 

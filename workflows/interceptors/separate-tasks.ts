@@ -1,9 +1,8 @@
 /**
  * Leaves a command in each workflow task of a run or catalog that brings events and would leave none (docs/adr/0087).
  *
- * The SDK joins two such tasks in a row if an update follows them directly, and only where the run is rebuilt for that
- * update. Later replays know from the history where the update was accepted, and separate the tasks. Their commands
- * then come in another order, so that the run is stuck, or at another time.
+ * The SDK joins two such tasks in a row if the run is rebuilt for an update that follows them directly. Later replays
+ * separate them, and their commands come in another order, so that the run is stuck, or at another time.
  *
  * 1. The command removes a memo field that was never there: one event, of which nobody sees anything.
  * 2. The first such task of an execution leaves a marker instead (`PATCHES`). Tasks before it stay as they are, so that
@@ -54,7 +53,6 @@ export class Tasks {
   #historyLength = 0;
   /** What the present activation brings, if it is the first of its task. */
   #brings = NOTHING;
-  /** Updates that have no answer yet. */
   readonly #accepted = new Set<string>();
 
   /** @param replayMarker leaves the marker again if the history has it at this task, and says whether it has */

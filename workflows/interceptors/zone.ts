@@ -1,19 +1,15 @@
 /**
- * Lets a workflow in trust mode `signed` believe only worker output that has the expected claims, proven by a key of
- * the zone (docs/adr/0047).
+ * Lets a workflow in trust mode `signed` believe only worker output with the expected claims, proven by a key of the
+ * zone
+ * (docs/adr/0047); a repeatable activity whose answer is unproven is scheduled again. The MAC is `workers/zone.ts`.
  *
- * It owns whether this workflow checks, the comparison, and scheduling a repeatable activity again whose answer is
- * unproven. It does not own the MAC (`workers/zone.ts`).
  * 1. The first event settles whether the workflow checks. Checking can be switched on later, and never off.
- * 2. A workflow that does not check issues the same commands as without this module, with no promise in between
- *    (INV-D1).
+ * 2. Without checking, the commands are those without this module, with no promise in between (INV-D1).
  * 3. An input that was not proven on arrival is never believed later, and one that was proven stays believed: keys may
  *    come and go (marker `unproven-…`).
  * 4. Nothing compared here depends on the Temporal run, except in a carry, whose writer is another execution (INV-D4).
- * 5. Only the proven detail of a failure counts. A timeout or a cancellation keeps its kind and what Temporal says with
- *    it.
- * 6. A tool call is scheduled once, whatever comes of it (INV-X1), and so is every activity that its caller repeats by
- *    itself.
+ * 5. Only the proven detail of a failure counts. A timeout or a cancellation keeps its kind and Temporal's words.
+ * 6. A tool call is scheduled once, whatever comes of it (INV-X1), and so is what its caller repeats by itself.
  *
  * One file, because an activity is scheduled again by what the check of its answer says.
  */
@@ -122,7 +118,6 @@ class Zone {
     return arrived;
   }
 
-  /** Proves the carry as the next execution will expect it. */
   proving(input: ContinueAsNewInput): ContinueAsNewInput {
     const { workflowType, namespace, workflowId, runId } = workflowInfo();
     const [first, carry] = input.args;
@@ -145,7 +140,6 @@ export function checkFromNowOn(): void {
   zone.isChecking = true;
 }
 
-/** True if this workflow believes only what is proven. */
 export function isChecking(): boolean {
   return zone.isChecking;
 }
@@ -217,9 +211,8 @@ function believed(
 }
 
 /**
- * Decides as on arrival: an input that was not proven then left a marker, so no later change of keys changes a replay.
- * @throws in a replay alone, an error that is not a failure: the input was proven on arrival, and this worker lacks the
- * key
+ * Decides as on arrival: an unproven input left a marker then, so no later change of keys changes a replay.
+ * @throws in a replay alone: the input was proven on arrival, and this worker lacks the key
  */
 function counts(place: number | 'carry', isProvenNow: boolean): boolean {
   const { isReplaying } = workflowInfo().unsafe;
@@ -255,8 +248,7 @@ function saidIn(failure: ProtoFailure): Arrived {
   for (const detail of failure.cause?.applicationFailureInfo?.details?.payloads ?? []) {
     const proven = fieldOf(detail, PROVEN_FIELD);
     if (proven === undefined) continue;
-    // Sound: its MAC holds, so a worker of the zone wrote it. Its claims are compared to tell whether it was written as
-    // a failure.
+    // Sound: its MAC holds, so a worker of the zone wrote it. Its claims tell whether as a failure.
     return { proven, failure: defaultPayloadConverter.fromPayload<ProvenFailure>(detail) };
   }
   return {};
@@ -264,10 +256,7 @@ function saidIn(failure: ProtoFailure): Arrived {
 
 // The activities of a workflow: one that may be repeated is scheduled again if its answer is unproven.
 
-/**
- * Number of tries, the first included. Ten take some minutes with their pauses, which covers workers that get their
- * keys one after another.
- */
+/** Tries, the first included. Ten take some minutes, which covers workers that get their keys one after another. */
 const MOST_TRIES: Readonly<Record<string, number>> = {
   [ACTIVITIES.prepareRun]: 10,
   [ACTIVITIES.judge]: 10,

@@ -1,11 +1,9 @@
 /**
- * Handles questions that a server asks on the open connection of a call. Its dispatch reports them and reads the answer
- * (docs/adr/0040).
+ * Handles questions that a server asks on the open connection of a call (docs/adr/0040).
  *
  * 1. A validator only reads; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
  * 2. Only calls of runs that were prepared for questions of this server wait so.
- * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for
- *    its end.
+ * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits.
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';

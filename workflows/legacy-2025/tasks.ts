@@ -48,18 +48,9 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
 }
 
 /** Waits until the next poll is due. `withdrawn` means that nobody waits for the task any longer. */
-async function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> {
+function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> {
   const isOver = (): boolean => live.rolling || live.timeIsUp;
-  const left = Math.max(1, state.task.next - Date.now());
-  const summary = summaryOf(state, 'worked on by its server as a task');
-  try {
-    // A stop that lets calls in flight finish lets a task finish too.
-    await live.flights.run(() => condition(isOver, left, { summary }));
-  } catch (error) {
-    if (!isCancellation(error)) throw error;
-    return 'withdrawn';
-  }
-  return live.timeIsUp ? 'withdrawn' : undefined;
+  return rest(live, isOver, state.task.next - Date.now(), summaryOf(state, 'worked on by its server as a task'));
 }
 
 /** A stopped run can no longer hand over. */
@@ -72,11 +63,21 @@ function mayHandOver(live: LiveRun): boolean {
  * always be under way. The wait is bounded, so that a call in flight beside the tasks does not keep them from being
  * polled.
  */
-async function untilHandedOver(live: LiveRun, { task }: OnTask): Promise<PollInput['giveUp']> {
+function untilHandedOver(live: LiveRun, { task }: OnTask): Promise<PollInput['giveUp']> {
   const isOver = (): boolean => live.rolling || live.timeIsUp || live.work.consideredCancelled;
-  const left = Math.max(1, Math.min(task.until - Date.now(), MOST_PATIENCE_MS));
+  const left = Math.min(task.until - Date.now(), MOST_PATIENCE_MS);
+  return rest(live, isOver, left, 'the run hands over before it asks again');
+}
+
+async function rest(
+  live: LiveRun,
+  isOver: () => boolean,
+  leftMs: number,
+  summary: string,
+): Promise<PollInput['giveUp']> {
   try {
-    await live.flights.run(() => condition(isOver, left, { summary: 'the run hands over before it asks again' }));
+    // A stop that lets calls in flight finish lets a task finish too.
+    await live.flights.run(() => condition(isOver, Math.max(1, leftMs), { summary }));
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return 'withdrawn';

@@ -1,6 +1,4 @@
-/**
- * The run's activities, with their timeouts and retries and the reason for each number. `answered` opens their answers.
- */
+/** The run's activities, with the reason for each number of their timeouts and retries. */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -29,10 +27,7 @@ export function runActivities(summary: string): Answering<RunActivities> {
   });
 }
 
-/**
- * Options for a model step. A repeated step costs tokens and harms nobody, so Temporal retries every failure that may
- * pass. The run's wall clock ends the retries.
- */
+/** Options for a model step. Repeating costs tokens and harms nobody: Temporal retries until the run's wall clock. */
 export function modelActivities(summary: string, priority: RunPriority): Answering<ModelActivities> {
   return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: STEP_SECONDS * 1_000,
@@ -44,10 +39,7 @@ export function modelActivities(summary: string, priority: RunPriority): Answeri
   });
 }
 
-/**
- * Options for the first activity, which may go on with lists and a first stretch. It has no priority: the run's own is
- * not known yet.
- */
+/** Options for the first activity, which may go on with a first stretch. The run's own priority is not known yet. */
 export function beginActivities(summary: string): Answering<Pick<RunActivities, 'prepareRun'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '2h',
@@ -67,10 +59,9 @@ export function beginActivities(summary: string): Answering<Pick<RunActivities, 
 const LOST_WORKER = ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'];
 
 /**
- * Options for a stretch. It is tried again only as long as nothing is on record: if its worker is lost, Temporal tells
- * the run what was. A stretch that is no longer wanted is waited for, because it returns what was done.
- *
- * The timeout leaves room for a model step and a call that begin at the end of the stretch.
+ * Options for a stretch, with room for a step and a call that begin at its end. It is tried again only while nothing is
+ * on
+ * record; if its worker is lost, Temporal tells the run what was. One no longer wanted returns what was done.
  */
 export function stretchActivities(
   summary: string,
@@ -120,10 +111,9 @@ export function discoveryActivities(
 }
 
 /**
- * Options for a message to people. Nobody waits for it, and after an hour nobody wants it any more: it is given up then,
- * and the run shows so. A stopped run still tells what it has to tell.
- *
- * @param leftMs what is left of the hour
+ * Options for a message to people. After an hour nobody wants it any more: it is given up, and the run shows so. A
+ * stopped
+ * run still tells what it has to tell. @param leftMs what is left of the hour
  */
 export function messageActivities(
   summary: string,
@@ -150,18 +140,12 @@ export function editActivities(summary: string): Answering<Pick<RunActivities, '
   });
 }
 
-/**
- * Options for a call, which always has one attempt (INV-X1). A lost answer is an outcome, and the run decides whether
- * to send again.
- */
+/** Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. */
 export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
   return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
 }
 
-/**
- * Options for asking for the answer to a call. They are those of the call, with a limit on the wait for a worker: if no
- * worker serves the queue, the run asks people instead.
- */
+/** Options for asking for an answer: those of the call; if no worker serves the queue, the run asks people instead. */
 export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
   return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }

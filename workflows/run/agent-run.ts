@@ -1,8 +1,6 @@
 /**
  * The run workflow: model steps and countersigned tool calls until there is an answer.
  *
- * It owns the order of the steps and the ways to end. It does not own the rules (`domain/`), one turn (`turn.ts`) or
- * handing over (`roll.ts`).
  * 1. Every call has an outcome, whatever ends the run. Before the run ends, all of its record is where it is kept: in
  *    Temporal's history, or in the store and the sinks (INV-D3, docs/adr/0059). The exception is a run that fails while
  *    the store is away too.
@@ -78,8 +76,7 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
       return await CancellationScope.nonCancellable(() => fail(live, surface, messenger, error));
     ending = interruption(live);
   }
-  // This call stands outside the `try`: the cancellation with which a run ends must not count as another interruption
-  // of the run.
+  // Outside of the `try`: the cancellation with which a run ends must not count as another interruption.
   return await CancellationScope.nonCancellable(() => end(live, surface, messenger, ending));
 }
 
@@ -93,8 +90,7 @@ async function converse(live: LiveRun): Promise<Ending> {
   for (;;) {
     if (live.run.calls.length > 0) {
       if ((await act(live)) === 'roll') {
-        // The catch stands here and not in its own function: recorded runs did not await another promise at this point
-        // (INV-D1).
+        // The catch stands here: recorded runs did not await another promise at this point (INV-D1).
         try {
           await roll(live);
         } catch (error) {
@@ -193,17 +189,14 @@ async function end(live: LiveRun, surface: Surface, messenger: Messenger, ending
   };
 }
 
-/**
- * Tells those who wait for the verdict on an edit that the run is over (INV-D3), so that they do not wait for nothing.
- */
+/** Tells those who wait for the verdict on an edit that the run is over (INV-D3). */
 async function answerEditors(live: LiveRun): Promise<void> {
   stopJudging(live);
   await condition(allHandlersFinished);
 }
 
 async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error: unknown): Promise<never> {
-  // Any error that Temporal did not raise is a fault in this code. It fails the workflow task, which the next build
-  // tries again.
+  // An error that Temporal did not raise is a fault of ours: it fails the workflow task, and the next build tries.
   if (!(error instanceof TemporalFailure)) throw error;
   const coded = codedFailureIn(error) ?? {
     code: 'INTERNAL',
@@ -220,8 +213,7 @@ async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error
   const answersEditors = live.judging.size > 0;
   if (answersEditors) await answerEditors(live);
   if (isStored) {
-    // The store may itself be at fault, so the run does not wait for it. The code that ended the run still names the
-    // cause.
+    // The store may itself be at fault, so the run does not wait for it; the code that ended the run names the cause.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
   } else if (isKeptByHistory(live)) await ownTask(live, answersEditors);
   live.stored();

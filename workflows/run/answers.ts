@@ -1,10 +1,8 @@
 /**
  * Takes what people say of a waiting call. Each kind of answer is a row of `DECIDE` and its likes, and all go one way:
- * opened, proven, admitted, recorded. Handlers record and return (INV-D3); only an edit waits, for its verdict
- * (`edits.ts`).
+ * opened, proven, admitted, recorded. Handlers record and return (INV-D3); only an edit waits (`edits.ts`).
  *
- * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
- *    (INV-D4).
+ * 1. Only a validator compares what depends on the Temporal run, never the handler behind it (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  * 3. In trust mode `signed` the handler proves again who said it: an answer can come into history without a validator.
  */
@@ -108,8 +106,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
       const now = Date.now();
       const admission = kind.admit(live, answer, now);
       if (admission.kind === 'repeat') return admission.ack;
-      // An answer is refused here only if it raced another in the same task: its validator ran before the other's
-      // handler.
+      // Refused here only if it raced another in the same task: its validator ran before the other's handler.
       if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
       return kind.record(live, admission.state, answer, now);
     },
@@ -172,10 +169,7 @@ function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ac
   return ack;
 }
 
-/**
- * Admits a decision, and checks the limits of the run, which only the run knows.
- * @param now epoch ms
- */
+/** Admits a decision within the limits of the run. @param now epoch ms */
 function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
   const { run, ids, endsAt, trust } = live;
   const admission =
@@ -204,10 +198,7 @@ function decide(
   return acceptDecision(live, state, decision, at);
 }
 
-/**
- * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
- * @param at epoch ms
- */
+/** Records an admitted decision. If it stands, also releases the waiting calls that it covers. @param at epoch ms */
 function acceptDecision(live: LiveRun, state: WaitingForConsent, decision: SignedDecision, at: number): DecisionAck {
   const { ack, ...change } = accept(live.run, state, decision, at);
   const mayStand = decision.kind === 'approve' && (decision.remember !== undefined || live.run.standing !== undefined);
@@ -287,10 +278,7 @@ export function closed(): ApplicationFailure {
   return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
 }
 
-/**
- * Replaces `CALL_UNKNOWN` while the run is ending: such a run makes no further calls and so does not know the one
- * named.
- */
+/** Replaces `CALL_UNKNOWN` while the run is ending: such a run makes no further calls. */
 function endingOr(live: LiveRun, refusal: Refusal): Refusal {
   if (refusal.code !== 'CALL_UNKNOWN' || !(live.closing || live.work.consideredCancelled)) return refusal;
   const { callId = '' } = refusal.facts;

@@ -1,12 +1,10 @@
 /**
- * Takes one call from its verdict to its outcome, beside the other calls of the turn and without waiting for them
- * (INV-G3).
+ * Takes one call from its verdict to its outcome, without waiting for the other calls of the turn (INV-G3).
  *
  * 1. It never throws: every ending is an outcome.
  * 2. It sends a call only from the state `cleared` or `approved` (INV-G1). It sends the call again only if nothing was
  *    sent or the operator calls the tool repeatable (INV-X1).
- * 3. A lost answer is an outcome, not an error: a call not proven unsent may have run (INV-X1). The same holds for an
- *    answer that cannot be read.
+ * 3. A lost or unreadable answer is an outcome: a call not proven unsent may have run (INV-X1).
  * 4. The call is handed to a worker once. If that worker is lost, another one asks the server for the answer
  *    (docs/adr/0039). Asking sends no call, and never leads to a worse outcome than not asking.
  * 5. A call whose server takes no more just now waits by timer and occupies no worker slot (docs/adr/0037).
@@ -105,10 +103,7 @@ async function follow(live: LiveRun, state: OnTask): Promise<void> {
   else await again;
 }
 
-/**
- * Fails a call in a state that is never seen here: calls are judged before, and are in flight without a task only in
- * `dispatch`.
- */
+/** Fails a call in a state that is never seen here: calls are judged before, and in flight only in `dispatch`. */
 function notExpected(live: LiveRun, { call, status }: CallState): void {
   const message = `The call stood at ${status}.`;
   settle(live, call.callId, { kind: 'failed', code: 'INTERNAL', message, executed: status === 'in-flight' });
@@ -181,10 +176,7 @@ function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): P
     : undefined;
 }
 
-/**
- * Applies the answer to a dispatch, or the result of its task.
- * @param handedAt epoch ms
- */
+/** Applies the answer to a dispatch, or the result of its task. @param handedAt epoch ms */
 function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, handedAt: number): void {
   const { callId } = flight.call;
   switch (result.kind) {
@@ -264,10 +256,7 @@ function settle(live: LiveRun, callId: CallState['call']['callId'], outcome: Out
 // Dispatching a call, and asking another worker for its answer if the first worker is lost.
 
 const LOST = 'The worker was lost while the call was under way.';
-/**
- * Temporal reports the same for a call that no worker has taken and for one that was failed from outside while under
- * way.
- */
+/** Temporal reports the same for a call that no worker took and for one that was failed from outside. */
 const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
 
 /** Returns the activity's answer; a lost answer becomes `unknown`. */
@@ -289,9 +278,7 @@ async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): P
   }
 }
 
-/**
- * Asks the server of a call whose worker is lost for the answer; returns what was known before if the server has none.
- */
+/** Asks the server of a call whose worker is lost for the answer; what was known before stays if it has none. */
 async function askForAnswer(
   live: LiveRun,
   state: InFlight,
@@ -312,8 +299,7 @@ async function askForAnswer(
     );
   } catch (error) {
     assertFailure(error);
-    // The asking worker was lost too, or none asked, or the answer is no longer wanted. The call itself was sent all
-    // the same.
+    // The asking worker was lost too, or none asked. The call itself was sent all the same.
     return afterAsking(lost, lostIn(live, error) ?? lostAnswer(lost.outcome.message, lastWordIn(error)));
   }
 }
@@ -329,7 +315,6 @@ function lostIn(live: LiveRun, error: unknown): DispatchResult | undefined {
   return result.kind === 'ended' && result.outcome.kind === 'unknown' ? result : undefined;
 }
 
-/** Returns the last heartbeat of a lost worker. */
 function lastWordIn(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
@@ -343,10 +328,7 @@ function hold(live: LiveRun, flight: Dispatched, throttling: Throttling): void {
   else live.commit(ended(live.run, callId, { kind: 'failed', code: throttling.code, message: why, executed: false }));
 }
 
-/**
- * Waits until the call's time comes, its standing decision is taken back, or the run hands over. The next execution
- * then waits for the rest.
- */
+/** Waits until the call's time comes, or the run hands over. The next execution then waits for the rest. */
 async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const { callId } = state.call;
   const { until, by } = state.wait;
@@ -379,10 +361,7 @@ interface Unanswered {
   readonly withdrawn: () => void;
 }
 
-/**
- * Waits for a decision; the call ends with its request. Not `async`: one more promise would change the order of
- * commands in recorded runs (INV-D1).
- */
+/** Waits for a decision; the call ends with its request. Not `async`, as `sentAgain`. */
 export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { callId } = state.call;
   const deadline = new Date(state.request.deadline).toISOString();

@@ -11,8 +11,10 @@ import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
+import { instantOf } from '../../domain/request/deadline.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
-import { provisionProofs } from '../../domain/request/provision.ts';
+import { pauseProof } from '../../domain/request/pause.ts';
+import { provisionProof } from '../../domain/request/provision.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
 import { type Dispatched, grantsFor, type InFlight } from '../../domain/state/run.ts';
@@ -21,7 +23,6 @@ import { standingProof } from './standing.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
-/** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { consent } = state;
   const server = serverOf(live, state);
@@ -61,7 +62,7 @@ function decisionProof({ made, request }: Consent, edit: DecisionProof['edit']):
     generation: request.generation,
     approvers: request.approvers,
     ...deadlineOf(request),
-    decidedAt: instant(made.decidedAt),
+    decidedAt: instantOf(made.decidedAt),
     ...defined({ edit }),
     ...votedAt(request, made, edit),
   };
@@ -83,9 +84,9 @@ function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchI
 
 /** Gives the original deadline, and the extensions that led to the final one. */
 function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
-  if (extended === undefined) return { deadline: instant(deadline) };
-  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
-  return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
+  if (extended === undefined) return { deadline: instantOf(deadline) };
+  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instantOf(decidedAt) }));
+  return { deadline: instantOf(extended.from), extended: { openedAt: instantOf(openedAt), by } };
 }
 
 /** Gives the time of each vote, if the rule lets time decide who may vote. */
@@ -95,17 +96,13 @@ function votedAt(
   edit: DecisionProof['edit'],
 ): Pick<DecisionProof, 'voted'> {
   if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
-  return { voted: { openedAt: instant(openedAt), further: further.map(({ decidedAt }) => instant(decidedAt)) } };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  return { voted: { openedAt: instantOf(openedAt), further: further.map(({ decidedAt }) => instantOf(decidedAt)) } };
 }
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
 export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
   if (input === undefined || !live.asksAbout('input')) return inputBefore(live);
-  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+  return { input: { provided: input.provided.map(provisionProof), leg: input.leg } };
 }
 
 /** Tells a call whose server has asked nothing yet that it may ask, if the run can wait for input. */
@@ -131,29 +128,20 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
   return {
     authorizations: given.map(({ answer, further, ...shown }) => ({
       answer,
-      ...shownThen(shown),
+      ...pauseProof(shown),
       ...(further === undefined
         ? {}
-        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instantOf(each.decidedAt) })) }),
     })),
   };
 }
 
 /** Proof of the decision to send a call again, with what its author was shown. */
-export function retryProof({ resolution, ...shown }: Retry): RetryProof {
-  return { resolution, ...shownThen(shown) };
+function retryProof({ resolution, ...shown }: Retry): RetryProof {
+  return { resolution, ...pauseProof(shown) };
 }
 
-function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { about, generation, approvers, definitionHash, ...times };
-}
-
-/**
- * Tells a dispatch how long in all its server may wait for people, in seconds. A read of a resource is not a tool call
- * and gets no such time.
- */
+/** How long in all a server may wait for people, in seconds. A read of a resource is no call and gets none. */
 export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
   const { server, tool } = judgement.target;
   const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;

@@ -1,9 +1,7 @@
 /**
- * Handles an approval with other arguments. It is the only decision whose handler waits, and it waits for the judge
- * alone (INV-D3).
+ * An approval with other arguments: the only decision whose handler waits, and for the judge alone (INV-D3).
  *
- * 1. A message that arrived while the judge was asked came first, so the decision is admitted again before it counts
- *    (INV-G2).
+ * 1. A message that arrived meanwhile came first, so the decision is admitted again before it counts (INV-G2).
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope, patched } from '@temporalio/workflow';

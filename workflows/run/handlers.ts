@@ -1,17 +1,10 @@
-/**
- * Handles the updates and signals of a run; those that answer a request are in `answers.ts`. Handlers record and return
- * (INV-D3).
- *
- * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
- *    (INV-D4).
- * 2. A refused update never enters history (INV-G2).
- */
+/** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
-import { seenApart } from '../entity/unread.ts';
+import { seenAt } from '../entity/unread.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
@@ -68,7 +61,8 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  setHandler(presentSignal, (until) => live.notePresence(seenApart(`present-${live.nextPresence()}`, until)), {
+  // Earlier builds left it out of the count of inputs.
+  setHandler(presentSignal, (until) => live.notePresence(seenAt(`present-${live.nextPresence()}`, until)), {
     description: 'The client of an approved call is there, until this time',
   });
 

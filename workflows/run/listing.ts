@@ -1,12 +1,9 @@
 /**
- * Lists the tools of a run's servers before its first turn.
+ * Lists the tools of a run's servers before its first turn (`domain/run/toolset.ts`).
  *
- * It owns the order of listing, asking and waiting. It does not own what is asked (`domain/run/toolset.ts`), nor who
- * may answer.
  * 1. If a server refuses the list for want of a grant, people are asked while the other lists continue. The list is
  *    then asked for again with the new grant. If nobody gives one, the run ends with the reason for the refusal.
- * 2. Temporal's own retries wait for a server that is away. A run that hands over meanwhile cancels them
- *    (docs/adr/0050).
+ * 2. Temporal's own retries wait for a server that is away; a run that hands over cancels them (docs/adr/0050).
  * 3. Only runs that were prepared for it ask people; others end at once.
  */
 import { initiatorRule } from '../../domain/policy/approvers.ts';
@@ -25,10 +22,7 @@ import type { LiveRun } from './live-run.ts';
 import { deadlineOfAnswers } from './pauses.ts';
 import { condition } from '../interceptors/condition.ts';
 
-/**
- * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next
- * execution asks again for the lists that are already there.
- */
+/** `roll`: the run should first continue as new while lists wait; the next execution asks again for all of them. */
 export async function listTools(live: LiveRun): Promise<'done' | 'roll'> {
   const { servers } = live.prepared;
   const lists = new Lists(live);

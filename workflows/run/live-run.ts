@@ -27,6 +27,7 @@ import { EMPTY_JOURNAL, marked } from '../../domain/run/journal.ts';
 import { EMPTY_TALLY, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import { interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
 import { withLinks } from '../../domain/run/resource-link.ts';
+import { identityOf } from '../../domain/run/stretch.ts';
 import { listed } from '../../domain/run/toolset.ts';
 import { closeTurn } from '../../domain/run/turn.ts';
 import {
@@ -71,7 +72,6 @@ interface Telling {
   carried(): CarriedMessages | undefined;
 }
 
-/** State of one execution, shared by its handlers and its main loop. */
 export class LiveRun extends Entity {
   /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
   readonly spec: RunSpec;
@@ -79,9 +79,7 @@ export class LiveRun extends Entity {
   readonly work = new CancellationScope();
   /** Scope of calls in flight; cancelled by cancellation of the run, and by a `stop` that says so. */
   readonly flights = new CancellationScope();
-  /**
-   * Calls whose dispatch is under way. Its worker holds the server's connection and may report the server's questions.
-   */
+  /** Calls whose dispatch is under way: its worker holds the connection, and may report questions. */
   readonly dispatching = new UnderWay<string>();
   /** Scopes of the edits that are being judged. */
   readonly judging = new UnderWay<CancellationScope>();
@@ -148,10 +146,7 @@ export class LiveRun extends Entity {
     return this.#toolset;
   }
 
-  /**
-   * The part of the transcript that a model step finds by digest: seen by the last step, or stored by earlier
-   * executions.
-   */
+  /** The part of the transcript that a model step finds by digest: seen by the last step, or stored. */
   get seen(): Seen {
     return this.#seen;
   }
@@ -182,10 +177,7 @@ export class LiveRun extends Entity {
     if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
-  /**
-   * Keeps calls that wait for their client, because the run is about to hand over. A client that is back in the same
-   * workflow task is told to the next execution.
-   */
+  /** Keeps calls that wait for their client: one that is back in the same task is told to the next execution. */
   holdBack(): void {
     this.#isLeaving = true;
   }
@@ -218,7 +210,6 @@ export class LiveRun extends Entity {
     return this.#prepared !== undefined;
   }
 
-  /** True once the tools of all servers are there. */
   get isListed(): boolean {
     return this.#toolset.length === this.prepared.servers.length;
   }
@@ -235,8 +226,7 @@ export class LiveRun extends Entity {
   }
 
   get identity(): RunIdentity {
-    const { namespace, workflowId } = workflowInfo();
-    return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
+    return identityOf(workflowInfo(), this.prepared);
   }
 
   /** True in trust mode `signed`. The start of the run decides this, whatever was said of the run since. */
@@ -244,15 +234,11 @@ export class LiveRun extends Entity {
     return isChecking();
   }
 
-  /**
-   * The signed spec for inputs that reach a server. A run in trust mode `temporal` never has one, whatever its prepared
-   * run says.
-   */
+  /** For inputs that reach a server. A run in trust mode `temporal` has none, whatever its prepared run says. */
   get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
     return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
 
-  /** True if this run was prepared to ask people about this kind of question. */
   asksAbout(kind: PauseKind): boolean {
     return this.prepared.pauses?.includes(kind) === true;
   }
@@ -301,7 +287,6 @@ export class LiveRun extends Entity {
     return { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
   }
 
-  /** Adds what is called when something that people see has changed. */
   showWith(show: () => void): void {
     this.#shows.push(show);
   }
@@ -310,10 +295,7 @@ export class LiveRun extends Entity {
     for (const show of this.#shows) show();
   }
 
-  /**
-   * Takes what `prepareRun` found.
-   * @param at epoch ms; absent: now
-   */
+  /** Takes what `prepareRun` found. @param at epoch ms; absent: now */
   prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
@@ -322,7 +304,6 @@ export class LiveRun extends Entity {
     for (const message of opening) this.say(message);
   }
 
-  /** Lists the tools of a server, and shows that it does. */
   list<T>(server: string, ask: () => Promise<T>): Promise<T> {
     return this.listing.during(server, () => {
       this.#show();
@@ -336,7 +317,6 @@ export class LiveRun extends Entity {
     this.commit({ run: listed(this.#run), facts }, at);
   }
 
-  /** Notes that a model step has seen the whole transcript. */
   markSeen(): void {
     this.#seen = this.#transcript;
   }
@@ -348,7 +328,6 @@ export class LiveRun extends Entity {
     this.#run = unqueued(this.#run);
   }
 
-  /** Lets the model answer once more. */
   repair(message: Message): void {
     this.#run = repaired(this.#run);
     this.say(message);
@@ -399,21 +378,16 @@ export class LiveRun extends Entity {
     this.work.cancel();
   }
 
-  /** Takes no more messages, because the run ends. */
   close(because?: string): void {
     this.#isClosing = true;
     this.#because = because;
   }
 
-  /** Records facts that change no state. */
   record(...facts: Change['facts']): void {
     this.commit({ run: this.#run, facts });
   }
 
-  /**
-   * Applies a change, and withdraws what a waiting interruption overtakes.
-   * @param at epoch ms, at which the facts happened
-   */
+  /** Applies a change, and withdraws what a waiting interruption overtakes. @param at epoch ms of the facts */
   commit(change: Change, at = Date.now()): void {
     this.#apply(change, at);
     if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
@@ -424,10 +398,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /**
-   * Withdraws calls that only wait to be sent again, or for their client. A server may want a day, and a client may never
-   * come back; the message is to be read now.
-   */
+  /** Withdraws calls that only wait to be sent again, or for their client: that may take a day, or for ever. */
   #endWaits(): void {
     const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#mayWaitLong(state));
     if (waiting.length === 0 || !patched('as-documented')) return;
@@ -470,7 +441,6 @@ export class LiveRun extends Entity {
     return this.#isTimeUp ? "The run's time is over." : 'The run was cancelled.';
   }
 
-  /** Gives every open call an outcome. */
   withdrawAll(): void {
     for (const state of this.#run.calls) {
       const isUnderWay = isDispatched(state) || state.status === 'asking-on-connection';
@@ -487,10 +457,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /**
-   * Marks the run as ended; it is over once it is stored, if it is. `stored` says that it is stored, or that nobody
-   * waits for that.
-   */
+  /** Marks the run as ended. `stored` then says that its record is stored, or that nobody waits for that. */
   endAs(status: EndStatus, isStored: boolean): void {
     if (isStored && this.isPrepared) this.#endsAs = status;
     this.enter(status);

@@ -1,8 +1,4 @@
-/**
- * Opens requests about something other than consent; `answers.ts` takes what people answer.
- *
- * 1. Only runs that were prepared for a kind of pause open one; in others the call ends.
- */
+/** Opens requests about something other than consent, only in runs prepared for it; `answers.ts` takes the answers. */
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
@@ -31,10 +27,7 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
   return true;
 }
 
-/**
- * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
- * @param handedAt epoch ms
- */
+/** Asks about a call whose outcome is unknown. Returns false if nobody is asked. @param handedAt epoch ms */
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
   const about = outcomePause(flight, ending, handedAt);
@@ -47,7 +40,6 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
   return ending.outcome.kind === 'unknown';
 }
 
-/** Asks a person for the input that the server wants before it continues. */
 export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));

@@ -97,12 +97,11 @@ export async function ownTask(live: LiveRun, isAnswering: boolean): Promise<unde
     await sleep(1, { summary: 'before the end' });
 }
 
-// Handing over in mid-turn may be interrupted, and the run may fail. This is what then becomes of server tasks.
+// What becomes of server tasks if handing over in mid-turn is interrupted, or the run fails.
 //
 // 1. A stopped run no longer hands over. It follows the tasks of its servers to their end, or polls each once more and
 //    cancels it (docs/adr/0041).
-// 2. One loop at a time settles a call. The loop that has let go of a call for the next execution is awaited before
-//    another takes it.
+// 2. One loop at a time settles a call: the one that has let go of it for the next execution is awaited first.
 
 /** Follows the tasks to their end in this execution, after a cancellation has interrupted handing over. */
 export async function endedHere(live: LiveRun): Promise<void> {

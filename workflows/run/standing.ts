@@ -23,10 +23,7 @@ export function assertForgettable(live: LiveRun, message: Forget): void {
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
 }
 
-/**
- * Takes a standing decision back; a repeated message gets the first answer.
- * @throws ApplicationFailure as `assertForgettable` does
- */
+/** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
 export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   const admission = admitForget(live.run, message);
   if (admission.kind === 'repeat') return admission.ack;
@@ -38,10 +35,7 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   return ack;
 }
 
-/**
- * Says why people must be asked after all about a call that a standing decision had answered.
- * @param now epoch ms
- */
+/** Why people must be asked after all about a call that a standing decision had answered. @param now epoch ms */
 export function noLongerAnswered(
   live: LiveRun,
   { made }: Consent,
@@ -57,7 +51,6 @@ export function dropRefused(live: LiveRun, { consent }: Dispatched, code: string
   if (standing !== undefined) live.commit(lost(live.run, standing, code));
 }
 
-/** Gives a dispatch the standing decision as it is now. */
 export function standingProof(live: LiveRun, { consent }: InFlight): DispatchProof | undefined {
   const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
   return standing === undefined ? undefined : proofOf(standing);

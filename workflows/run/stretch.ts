@@ -1,8 +1,7 @@
 /**
  * Goes on in a stretch, and takes over what was done in it (docs/adr/0058).
  *
- * 1. The run applies the transitions of each step and call as if it had made them itself: the ledger shows every call,
- *    with the time at which it happened.
+ * 1. The run applies the transitions of each step and call as if it had made them itself, with their times.
  * 2. Results that need more than recording, and the calls of a last turn that did not leave, are settled by `act`.
  */
 import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
@@ -26,11 +25,7 @@ import { beginActivities, stretchActivities } from './activities.ts';
 import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 
-/**
- * @param first the first model step of the stretch
- * @returns the turns that were taken, none if the stretch was ended before the model had answered; and the model's final
- * refusal, if that was its end
- */
+/** @returns the turns that were taken, none if it ended before the model had answered; and the model's final refusal */
 export async function stretched(live: LiveRun, first: ModelStepInput, bounds: StretchBounds): Promise<StretchResult> {
   const { limits, priority } = live.prepared;
   const input = stretchInput(live, first, bounds);
@@ -54,11 +49,7 @@ export async function stretched(live: LiveRun, first: ModelStepInput, bounds: St
 /** Most times that a run begins anew because its worker was lost before anything was on record. */
 const MOST_BEGINNINGS = 20;
 
-/**
- * Checks the spec, and takes over what was done with it.
- * @param alone set if the run does the rest itself
- * @throws what the check of the spec throws
- */
+/** Checks the spec, and takes over what was done with it. @param alone the run does the rest itself */
 export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: true]): Promise<void> {
   const { prepareRun } = beginActivities(
     alone.length > 0 ? 'check the spec' : 'check the spec, then go on from turn 1 as far as it may',
@@ -111,8 +102,7 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
 }
 
 /**
- * Returns what a stretch had on record when its worker was lost; undefined if it ended otherwise. In mode `signed` nothing
- * that Temporal says of an activity is proven.
+ * What a stretch had on record when its worker was lost. In mode `signed` nothing that Temporal says is proven.
  * @throws ApplicationFailure if the record has a wrong form
  */
 function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
@@ -140,8 +130,7 @@ function asCancelled(error: unknown): unknown {
 }
 
 /**
- * Takes over the calls of a turn that left within the stretch. The turn is closed if all have ended; else `act` goes on
- * with those that have not.
+ * Takes over the calls of a turn that left within the stretch, and closes the turn if all have ended.
  * @throws ApplicationFailure if a call is said to have left that was not to leave
  */
 export function takeOver(live: LiveRun, turn: StretchedTurn): void {

@@ -1,11 +1,9 @@
 /**
- * Tells people of the run's requests: schedules one activity for each message, and waits for none of them.
+ * Tells people of the run's requests: one activity for each message, and none is waited for.
  *
- * It does not own what is told and to whom (`domain/request/telling.ts`), or how (`activities/notify/`).
  * 1. A run whose policy tells nobody schedules nothing, sets no timer, and has no marker.
  * 2. A channel that fails holds nothing up but the end of the run, and that for seconds.
- * 3. A message has one key, whatever happens to workers and executions: one that is under way when the run continues as
- *    new is sent again with it.
+ * 3. A message has one key, whatever happens to workers and executions: the next execution sends it again with it.
  */
 import { CancellationScope, CancelledFailure, isCancellation, sleep } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';

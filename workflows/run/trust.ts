@@ -1,15 +1,11 @@
 /**
  * Checks who sent a message: in trust mode `temporal` every sender is believed, in mode `signed` only a trusted key's
- * signature.
+ * signature (`domain/signing/message.ts`). Answers to requests come here in mode `signed` only.
  *
- * It owns checking signatures on arrival, and reading the keys again. It does not own what a signature proves
- * (`domain/signing/message.ts`).
  * 1. A validator verifies, so that nothing unproven enters history (INV-G2). Anyone who may write to the namespace can
  *    write history itself, so the handlers of answers to requests verify again, by the keys of the run.
  * 2. A run that was started signed takes no message until it has read its keys (INV-G4).
  * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
- *
- * Answers to requests come here in trust mode `signed` only: `answers.ts` asks first.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
@@ -45,11 +41,10 @@ export function openedAnswer<T extends object>(
   return { kind: 'ok', value: { ...shape.value, signature } };
 }
 
-/** Checks a signed answer, for validators. */
 export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
   const trust = freshTrust(live, answer.signature);
   const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());
-  if (checked.kind === 'refuse') throw refusal(checked);
+  if (checked.kind === 'refuse') throw coded(checked.code, checked.message, checked.facts);
 }
 
 /**
@@ -65,10 +60,7 @@ export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: Pa
   return refuse('SIGNATURE_EXPIRED', 'The answer was not taken while its signature was good.', { callId });
 }
 
-/**
- * Checks a signed decision by signal. The sender cannot be told that the keys must be read first, so stale keys are
- * read here.
- */
+/** Checks a decision by signal. Its sender cannot be told that keys must be read first: stale ones are read here. */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
   const { trust } = live;
   if (trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId: decision.callId });
@@ -80,10 +72,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
   return checked.kind === 'refuse' ? checked : undefined;
 }
 
-/**
- * Checks the signature of an update that is not a decision and has senders of its own, for validators.
- * @param message the parsed message, with its defaults filled in
- */
+/** Checks an update that is no answer and has senders of its own, for validators. @param message with its defaults */
 export function assertSigned(
   live: LiveRun,
   purpose: Exclude<SignedPurpose, 'start' | AnswerPurpose | CatalogPurpose>,
@@ -108,7 +97,7 @@ export function assertSigned(
     ...defined({ jti, groups }),
   };
   const checked = checkSignature(signature, about, trust, Date.now());
-  if (checked.kind === 'refuse') throw refusal(checked);
+  if (checked.kind === 'refuse') throw coded(checked.code, checked.message, checked.facts);
   // The rule of the standing decision says who may forget it; that check is made elsewhere.
   if (purpose === 'forget') return;
   if (maySend(purpose, trust, live.prepared.initiator.id, person, checked.groups)) return;
@@ -151,10 +140,6 @@ export function refreshTrust(live: LiveRun): void {
     // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
     if (trust !== undefined) live.believe(trust, Date.now());
   });
-}
-
-function refusal({ code, message, facts }: Refusal): Error {
-  return coded(code, message, facts);
 }
 
 function coded(code: ErrorCode, message: string, facts: ErrorFacts = {}): Error {

@@ -66,8 +66,7 @@ async function thinkOn(live: LiveRun, { turns, failed }: StretchResult): Promise
 }
 
 /**
- * Takes a model's answer over. Not `async`: one more promise would change the order of commands in recorded runs
- * (INV-D1).
+ * Takes a model's answer over. Not `async`: one more promise would change the order of recorded commands (INV-D1).
  * @param at epoch ms at which the model had answered; absent: now
  * @returns what is to be awaited, if calls were proposed
  */
@@ -96,15 +95,10 @@ function stepInput(live: LiveRun): ModelStepInput {
   };
 }
 
-/**
- * Longest tail in UTF-16 units of JSON. With the rest of an activity's input it stays below Temporal's limit of 2 MiB.
- */
+/** UTF-16 units of JSON: with the rest of an activity's input it stays below Temporal's limit of 2 MiB. */
 const LONGEST_TAIL = 524_288;
 
-/**
- * Gives the conversation as its new messages and a digest of the earlier ones. A tail that is too long to send is read
- * by query, page by page.
- */
+/** New messages, and a digest of the earlier ones. A tail that is too long to send is read by query, page by page. */
 function conversationOf({ journal, seen }: LiveRun): Pick<ModelStepInput, 'base' | 'tail'> {
   const segment = journal.segment === undefined ? {} : { segment: journal.segment };
   const tail = journal.messages(seen.length, journal.transcriptLength);
@@ -145,9 +139,7 @@ function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall 
   return calls.find((call) => call.callId === callId);
 }
 
-/**
- * Brings every open call to its outcome. `roll` means that the run should first continue as new, with requests open.
- */
+/** Brings every open call to its outcome. `roll`: the run should first continue as new, with requests open. */
 export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   live.enter('acting');
   let done = false;
@@ -155,8 +147,7 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     done = true;
   });
   live.settleWith(settling);
-  // A fault in the code of a call ends the run, so that nothing is left hanging. The scope is not cancellable, because
-  // a stopped run still waits for its calls in flight.
+  // A fault in the code of a call ends the run. Not cancellable: a stopped run still waits for its calls in flight.
   const isOver = (): boolean => done || live.isOverEarly;
   await CancellationScope.nonCancellable(() => Promise.race([settling, condition(() => isOver() || isToRoll(live))]));
   if (!isOver()) return 'roll';

@@ -1,10 +1,8 @@
 /**
- * Shows a run to others: in Temporal UI and visibility, and by the answers to its queries, which leave no trace in
- * history.
+ * Shows a run to others: in Temporal UI and visibility, and by the answers to its queries.
  *
  * 1. At most one upsert of attributes and memo happens per workflow task, and none if nothing changed.
- * 2. Queries go by run id, because an answer is about one execution. `query-guard.ts` refuses some before they get
- *    here: those for which the worker loaded more than its workflow tasks.
+ * 2. Queries go by run id: an answer is about one execution. `query-guard.ts` refuses some before they get here.
  */
 import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
@@ -14,7 +12,7 @@ import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import { grantEnd, grantEnds, shownOf } from '../../domain/request/deadline.ts';
+import { grantEnd, grantEnds, instantOf, shownOf } from '../../domain/request/deadline.ts';
 import { isFixed } from '../../domain/request/decision.ts';
 import { digestOf } from '../../domain/request/digest.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
@@ -30,11 +28,16 @@ import {
   requestStatusOf,
   waitOf,
 } from '../../domain/state/run.ts';
-import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
+import {
+  currentDetails,
+  listedWithin,
+  pendingAttributes,
+  pendingMemo,
+  UNDER_WAY,
+} from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
 
-/** Writes search attributes, memo and current details whenever the run changes. */
 export class Surface {
   readonly #live: LiveRun;
   /** The value that visibility shows now. */
@@ -159,14 +162,9 @@ function ending({ endsAs, because }: LiveRun): string {
 /** Statuses in which a request may be open, and the run does not wait for it yet. */
 const BEFORE: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking']);
 
-const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
-
-/**
- * Status in lists. `thinking` and `acting` change every second and mean the same to a reader; a run that is being
- * stored is not over yet.
- */
+/** Status in lists. `thinking` and `acting` change every second; a run that is being stored is not over yet. */
 function shownStatus(status: RunStatus): string {
-  return BUSY.has(status) ? RUNNING : status;
+  return UNDER_WAY.has(status) ? RUNNING : status;
 }
 
 // Answers queries.
@@ -190,7 +188,7 @@ function stateOf(live: LiveRun): RunState {
     turn: run.turn,
     pending: asking.length,
     ...(reminded === 0 ? {} : { reminded }),
-    ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
+    ...(nextDeadline === undefined ? {} : { nextDeadline: instantOf(nextDeadline) }),
     ...defined({ endsAs: live.endsAs, because: live.because }),
     usage: run.usage,
     ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
@@ -234,22 +232,22 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...defined({ about: request.about }),
       ...target,
       arguments: call.arguments,
-      ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
+      ...(edit === undefined ? {} : { edited: { by: edit.by, at: instantOf(edit.at), proposed: edit.proposed } }),
       ...defined({ redact: judgement.redact, description: judgement.description, annotations: judgement.annotations }),
       rules: judgement.verdict.rules,
       ...(judgement.verdict.kind === 'ask' && judgement.verdict.explain !== undefined
         ? { explain: judgement.verdict.explain }
         : {}),
       approvers: request.approvers,
-      openedAt: instant(request.openedAt),
-      deadline: instant(request.deadline),
+      openedAt: instantOf(request.openedAt),
+      deadline: instantOf(request.deadline),
       ...shownTimes(request),
       ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...defined({ reopenedBecause: request.because, duplicateOf }),
       ...(votes === undefined
         ? {}
-        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
+        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instantOf(decidedAt) })) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
       ...(state.status === 'waiting-for-consent' && isFixed(state) ? { asItIs: true as const } : {}),
@@ -257,7 +255,6 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
   ];
 }
 
-/** Lists the approvals so far, if one is not enough. */
 function votesOn(
   state: CallState,
   { about }: OpenRequest,
@@ -277,24 +274,20 @@ function decidedBy(
   made: MadeDecision | undefined,
 ): Pick<ApprovalRequest, 'decidedBy' | 'decidedAt'> {
   const pause = state.status === 'settled' ? state.pause : undefined;
-  if (pause?.status === 'resolved') return { decidedBy: pause.by, decidedAt: instant(pause.at) };
+  if (pause?.status === 'resolved') return { decidedBy: pause.by, decidedAt: instantOf(pause.at) };
   // The consent with which the call left is no answer to the question that is open now.
   if (about !== undefined || made === undefined) return {};
-  return { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) };
+  return { decidedBy: made.decision.approver, decidedAt: instantOf(made.decidedAt) };
 }
 
 function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
   const { remindedAt, escalatedAt } = shownOf(request);
   return {
-    ...(remindedAt === undefined ? {} : { remindedAt: instant(remindedAt) }),
-    ...(escalatedAt === undefined ? {} : { escalatedAt: instant(escalatedAt) }),
+    ...(remindedAt === undefined ? {} : { remindedAt: instantOf(remindedAt) }),
+    ...(escalatedAt === undefined ? {} : { escalatedAt: instantOf(escalatedAt) }),
   };
 }
 
 function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
-  return { approver: decision.approver, at: instant(decidedAt), until: decision.until };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  return { approver: decision.approver, at: instantOf(decidedAt), until: decision.until };
 }

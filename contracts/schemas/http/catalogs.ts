@@ -1,6 +1,5 @@
 /**
- * The shapes of catalogs in the gateway's HTTP API. What a catalog says and takes has its own schemas
- * (`contracts/schemas/catalog.ts`); this file says how HTTP carries it.
+ * How HTTP carries what a catalog says and takes (`contracts/schemas/catalog.ts`).
  *
  * 1. No body names who sends it, and no path names a tenant: the token does.
  */

@@ -9,7 +9,7 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { ProvisionProof, RetryProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { provisionProofs } from '../../../../domain/request/provision.ts';
+import { provisionProof } from '../../../../domain/request/provision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf } from '../../../../domain/state/run.ts';
 import { digestOfShown } from '../../../support/builders/dispatch.ts';
@@ -138,7 +138,7 @@ describe('whether answers were given by somebody who may, to what they read, bef
   if (state?.status !== 'in-flight' || state.input === undefined) throw new Error('it flies');
   const { judgement, call, input } = state;
   const { namespace, workflowId, tenant } = runIds();
-  const [proven] = provisionProofs(input.provided);
+  const [proven] = input.provided.map(provisionProof);
   if (proven === undefined) throw new Error('it is proven');
   const proof = proven;
 

@@ -8,7 +8,7 @@ import {
   askedForInput,
   forgotten,
   provide,
-  provisionProofs,
+  provisionProof,
   refuseProvision,
 } from '../../../../domain/request/provision.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
@@ -189,7 +189,7 @@ describe('a second round', () => {
     const both = providedRun(second, { decisionId: 'p-2', responses: { page: { action: 'accept' } } });
     const state = callOf(both, CALL);
     if (state?.status !== 'cleared') throw new Error('it leaves');
-    const proofs = provisionProofs(state.input?.provided ?? []);
+    const proofs = (state.input?.provided ?? []).map(provisionProof);
     // A worker reads the same answers from the proofs as the run from what it holds.
     expect(answersOf(proofs)).toEqual(answersOf(state.input?.provided ?? []));
     expect(proofs.map(({ provision, generation }) => [provision.decisionId, generation])).toEqual([
