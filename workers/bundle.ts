@@ -24,9 +24,9 @@ import { packageVersion } from './setup.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
-export const MAKERS = [
+const MAKERS = [
   fileURLToPath(import.meta.url),
-  ...['codec', 'tracing'].map((name) =>
+  ...['codec', 'tracing', 'replay/replayed-run'].map((name) =>
     fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
   ),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
@@ -309,20 +309,19 @@ const Built = z.strictObject({
 export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | undefined> {
   try {
     const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(place, 'utf8')));
-    return hash === (await hashOf(place, files, code)) ? { buildId, code } : undefined;
+    const isOfThisCode = code.startsWith(bundleMark()) && hash === (await hashOf(place, files, code));
+    return isOfThisCode ? { buildId, code } : undefined;
   } catch {
     // The bundle is missing, cut off, or made of files that no longer exist.
     return undefined;
   }
 }
 
-export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
-  const { buildId, code, files: made } = await bundleWorkflows();
+export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundle, place = PLACE): Promise<void> {
   const files = made.map((file) => nameOf(place, file));
   const partial = `${place}.${process.pid}`;
   await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
   await rename(partial, place);
-  return { buildId, code };
 }
 
 /** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */
