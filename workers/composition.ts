@@ -11,7 +11,7 @@ import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
-import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
+import { createReviewChange } from '../activities/catalog/review.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/access.ts';
 import { createEgress, type Egress, type Outlet } from '../activities/egress/fetch.ts';
@@ -157,7 +157,7 @@ export async function runSideActivities(
       client,
     ),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
-    reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
+    reviewChange: coded(createReviewChange(config, signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     ...openMessages(loaded, client),

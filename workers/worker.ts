@@ -173,18 +173,6 @@ export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Tol
   return withLivePolicy(loaded, live);
 }
 
-type OwnOptions = Pick<
-  WorkerOptions,
-  | 'taskQueue'
-  | 'activities'
-  | 'interceptors'
-  | 'workflowBundle'
-  | 'buildId'
-  | 'workerDeploymentOptions'
-  | 'maxConcurrentActivityTaskExecutions'
-  | 'maxTaskQueueActivitiesPerSecond'
->;
-
 async function optionsByQueue(
   loaded: LoadedConfig,
   role: WorkerRole,
@@ -193,7 +181,7 @@ async function optionsByQueue(
   client: Client,
   { maxConcurrentActivities }: Sizes,
   closed: Closable[],
-): Promise<OwnOptions[]> {
+): Promise<WorkerOptions[]> {
   const { connection, options } = client;
   const artifacts = await openArtifacts(loaded, async () => await identityOf(connection, options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
@@ -226,7 +214,7 @@ async function optionsByQueue(
  * a deployment do runs stay with their build (docs/adr/0083). Queues of servers have no versions: what calls a tool for
  * a run need not be of its build.
  */
-function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<OwnOptions> {
+function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<WorkerOptions> {
   if (deployment === undefined) return { buildId };
   const version = { deploymentName: deployment.name, buildId };
   return { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'PINNED' } };

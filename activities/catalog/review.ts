@@ -2,8 +2,6 @@
  * Says what the configuration holds about a change of a catalog: who may make it, and whether later runs
  * could honour it.
  *
- * Owns: the port for objections, and the adapter that follows the configuration. An embedder with its own entitlements
- * brings another adapter.
  * 1. The configuration is asked for each change, so that a right that was taken away counts at once.
  * 2. In trust mode `signed` the person who asks is proven first (`activities/trust/change-proof.ts`).
  * 3. The operator decides where a server may be, and with which credentials: an administrator of a tenant only chooses
@@ -26,7 +24,6 @@ import { ownValue } from '../kit/json.ts';
 /** @param signing set in trust mode `signed` */
 export function createReviewChange(
   config: Config,
-  capabilities: Capabilities,
   signing?: ChangeProofParts,
 ): (input: ReviewInput) => Promise<Review> {
   return async (input) => {
@@ -50,7 +47,7 @@ export function createReviewChange(
             ? [{ path: `tools.${tool}.approvers`, reason: 'names nobody, so that every request would expire.' }]
             : [],
         ),
-        ...(await capabilities.objectionsTo(input)),
+        ...config.catalog.unsupported.flatMap((rule) => objectionsOf(rule, input)),
       ],
       ...queueOf(config, input.server),
       ...proven,
@@ -113,17 +110,6 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
 }
 
 type Objection = Review['objections'][number];
-
-interface Capabilities {
-  objectionsTo(wanted: ReviewInput): Promise<readonly Objection[]>;
-}
-
-export function configuredCapabilities({ catalog: { unsupported } }: Pick<Config, 'catalog'>): Capabilities {
-  return {
-    // Async, since another adapter may ask a service.
-    objectionsTo: async (wanted) => unsupported.flatMap((rule) => objectionsOf(rule, wanted)),
-  };
-}
 
 function objectionsOf(
   rule: UnsupportedSetting,
