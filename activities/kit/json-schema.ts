@@ -89,11 +89,6 @@ const FORMATS: ReadonlyMap<string, Check> = new Map<string, Check>([
 ]);
 
 export class LinearSchema {
-  /**
-   * Most steps that checking takes for each value in what is checked, keys included; Infinity where references or
-   * patterns may take more.
-   */
-  readonly stepsPerValue: number;
   /** About what it takes at most. */
   readonly bytes: number;
   readonly #schema: JsonObject;
@@ -115,7 +110,6 @@ export class LinearSchema {
     // Sound: an object is rewritten to an object.
     this.#schema = this.#rewritten(schema) as JsonObject;
     this.#validator = this.#names.size === 0 ? this.#applied(this.#schema) : undefined;
-    this.stepsPerValue = stepsOf(schema);
     const patterns = [...this.#checks.values(), ...this.#names.values()];
     this.bytes = patterns.reduce((sum, pattern) => sum + pattern.bytes, bytes * BYTES_PER_CHARACTER);
   }
@@ -237,50 +231,6 @@ export class LinearSchema {
 const DATA = ['const', 'enum', 'default', 'dependentRequired'];
 /** Keywords whose value maps names to schemas. */
 const NAMED = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'];
-
-/**
- * Keywords of which each looks once at a value, or at its parts. Left out are references and patterns, and what looks
- * at a value once for each other one (`uniqueItems`) or for what others have seen (`unevaluatedItems`).
- */
-const PLAIN = new Set(
-  (
-    '$schema $id $comment title description default examples deprecated readOnly writeOnly ' +
-    'type enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength ' +
-    'properties required additionalProperties minProperties maxProperties ' +
-    'items prefixItems minItems maxItems allOf anyOf oneOf not'
-  ).split(' '),
-);
-
-/**
- * Counts the values of a schema. Without references each part of it has one place and meets each value at most once.
- * Infinity where a keyword is not among the plain ones.
- */
-function stepsOf(schema: JsonValue, areNames = false): number {
-  if (isList(schema)) return schema.reduce<number>((sum, each) => sum + stepsOf(each), 1);
-  if (!isMap(schema)) return countOf(schema);
-  return Object.entries(schema).reduce((sum, [key, inner]) => {
-    if (!areNames && !PLAIN.has(key)) return Infinity;
-    const isData = !areNames && (DATA.includes(key) || key === 'examples');
-    return sum + lengthOf(key) + (isData ? countOf(inner) : stepsOf(inner, !areNames && key === 'properties'));
-  }, 1);
-}
-
-/** A text is read, compared and quoted in problems: a long one counts once more for each hundred UTF-16 units. */
-function lengthOf(text: string): number {
-  return Math.floor(text.length / 100);
-}
-
-/** Counts the values in a value, keys included; long texts count more. @param most where counting ends */
-export function countOf(value: JsonValue, most = Infinity): number {
-  if (typeof value === 'string') return 1 + lengthOf(value);
-  if (typeof value !== 'object' || value === null) return 1;
-  let count = 1;
-  for (const [key, inner] of Object.entries(value)) {
-    count += (isList(value) ? 0 : 1 + lengthOf(key)) + countOf(inner, most - count);
-    if (count > most) return count;
-  }
-  return count;
-}
 
 const VOCABULARY = /^https:\/\/json-schema\.org\/draft\/20(19-09|20-12)\/vocab\/[a-z-]+$/;
 

@@ -39,7 +39,7 @@ import {
 import { ConditionClock, Conditions } from './condition.ts';
 import type { ConditionInputs } from './condition-variables.ts';
 import { ownValue } from '../kit/json.ts';
-import { countOf, LinearSchema, SchemaUnusable } from '../kit/json-schema.ts';
+import { LinearSchema, SchemaUnusable } from '../kit/json-schema.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
@@ -294,10 +294,9 @@ export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'descripti
 // Checks arguments against the tool's pinned input schema. So the model hears of a mistake before a person is asked and
 // before the server is called.
 //
-// 1. The check is bounded in time, since references can double the work at each level. The time limit costs a system
-//    thread, so it is left out where schema and arguments are plain and small. A schema that took too long by itself is
-//    not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after the other.
-//    What large arguments took is no fault of the schema: the model chooses them.
+// 1. The check is bounded in time, since references can double the work at each level. A schema that took too long by
+//    itself is not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after
+//    the other. What large arguments took is no fault of the schema: the model chooses them.
 // 2. A schema that cannot be used refuses nothing and lets nothing pass unseen: people are asked (INV-G4).
 
 const MOST_KEPT_BYTES = 134_217_728;
@@ -310,8 +309,6 @@ const MOST_TRIES = 3;
 const GIVEN_UP_MS = 300_000;
 /** UTF-8 bytes as JSON. The time for larger arguments says nothing of the schema. */
 const LARGE_BYTES = 16_384;
-/** Steps of a check that need no time limit: some milliseconds at the most. */
-const FEW_STEPS = 20_000;
 
 export interface CheckedArguments {
   /** As `path: reason`, bounded; empty if the arguments fit, or could not be checked. */
@@ -337,7 +334,7 @@ export class ArgumentChecker {
   /** @param definitionHash of the definition that has the schema: under another, calls of another tool would be checked by it */
   check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {
     const known = this.#kept.get(definitionHash) ?? this.#built(definitionHash, schema);
-    const answer = typeof known === 'string' ? known : problemsIn(known, args);
+    const answer = typeof known === 'string' ? known : attempt(() => known.problems(args), known);
     if (answer === TOO_SLOW && known !== TOO_SLOW && byteLength(canonicalJson(args)) < LARGE_BYTES)
       this.#keep(definitionHash, answer);
     return typeof answer === 'string' ? { problems: [], unchecked: answer } : { problems: answer };
@@ -356,18 +353,12 @@ export class ArgumentChecker {
 
 const TOO_SLOW = 'takes too long';
 
-function problemsIn(schema: LinearSchema, args: JsonObject): readonly string[] | string {
-  const most = FEW_STEPS / schema.stepsPerValue;
-  const isQuick = most > 0 && countOf(args, most) <= most;
-  return attempt(() => schema.problems(args), schema, isQuick);
-}
-
-/** Returns why it cannot be done, as a text, if the schema is at fault. @param isQuick it needs no time limit */
-function attempt<Value>(task: () => Value, schema?: LinearSchema, isQuick = false): Value | string {
+/** Returns why it cannot be done, as a text, if the schema is at fault. */
+function attempt<Value>(task: () => Value, schema?: LinearSchema): Value | string {
   for (let tries = 1; ; tries += 1) {
-    const heldBefore = isQuick ? 0 : process.cpuUsage().user;
+    const heldBefore = process.cpuUsage().user;
     try {
-      return isQuick ? task() : within(CHECK_MS, task);
+      return within(CHECK_MS, task);
     } catch (error) {
       if (error instanceof SchemaUnusable) return error.message;
       if (!(error instanceof OutOfTime)) return 'cannot be read';
