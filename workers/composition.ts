@@ -109,7 +109,6 @@ export async function openArtifacts(
 
 /**
  * Opens the sinks of the ledger port; undefined if none is configured.
- *
  * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` if the key cannot be read
  */
 export async function openLedger({ config, baseDirectory }: LoadedConfig): Promise<DeliverLedger | undefined> {
@@ -184,9 +183,7 @@ function openMessages(
   const opened = Object.entries(channels).map(
     ([name, channel]) => [name, withFewInTrouble(name, openChannel(name, channel, egress, compared))] as const,
   );
-  const gather = Object.entries(channels).flatMap(([name, { digest }]) =>
-    digest === undefined ? [] : [[name, digest.seconds] as const],
-  );
+  const gather = Object.entries(channels).map(([name, { digest }]) => [name, digest?.seconds] as const);
   const parts: SendParts = {
     channels: Object.fromEntries(opened),
     page,
@@ -203,7 +200,6 @@ function openMessages(
   const readRun = createRunReader(client, config.taskQueue);
   return {
     sendMessage: coded(createSendMessage({ ...parts, gather: Object.fromEntries(gather), handOver })),
-    // Policy may change.
     sendDigest: coded(createSendDigest({ ...parts, policy: () => config.policy, readRun })),
   };
 }
@@ -325,13 +321,9 @@ export function openEgress(config: Config): Egress {
 
 /** Opens the way to Slack for the gateway, if it has buttons there. */
 export function openSlack(config: Config): Outlet | undefined {
-  const { responseUrl } = config.gateway?.slack ?? {};
-  if (responseUrl === undefined) return undefined;
-  return openEgress(config).outlet({
-    what: 'gateway.slack.responseUrl',
-    to: [responseUrl],
-    maxBytes: MOST_METADATA_BYTES,
-  });
+  const { responseUrl: to } = config.gateway?.slack ?? {};
+  if (to === undefined) return undefined;
+  return openEgress(config).outlet({ what: 'gateway.slack.responseUrl', to: [to], maxBytes: MOST_METADATA_BYTES });
 }
 
 /** Opens the way to the identity provider of the gateway or the codec server, and to nobody else. */
@@ -356,7 +348,6 @@ function providersOf({ models }: Config): string[] {
 
 /**
  * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.
- *
  * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
  */
 export async function openTrust(
@@ -387,9 +378,7 @@ function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStor
 }
 
 /**
- * Opens the vault that a configuration names, as `openArtifacts` does for a directory.
- *
- * @returns undefined if none is configured
+ * Opens the vault that a configuration names, as `openArtifacts` does for a directory; undefined if it names none.
  * @throws CountersignError `SETUP_INCOMPLETE`
  */
 export function openVault(

@@ -16,6 +16,7 @@ import type { MessageInput, MessageSent, ToldRequest, ToldRun } from '../../cont
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { ownValue } from '../kit/json.ts';
+import { isFinalStatus } from '../kit/network.ts';
 
 /** A request with what happened to it, its run, and the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
@@ -80,6 +81,12 @@ export function refusedBy(channel: string, reason: string): CountersignError {
     `The message was not delivered, and is not tried again: notify.channels.${channel} ${reason}. The run does not wait for it.`,
     { path: `notify.channels.${channel}` },
   );
+}
+
+/** Throws unless a receiver that speaks HTTP has taken the message. */
+export function assertTaken(channel: string, status: number, retryAfterMs?: number): void {
+  if (isFinalStatus(status)) throw refusedBy(channel, `answered ${status}`);
+  if (status < 200 || status >= 300) throw undelivered(channel, `answered ${status}`, retryAfterMs);
 }
 
 // The words of a message, which all channels for people share. Each line is safe as plain text.

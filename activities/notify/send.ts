@@ -102,8 +102,8 @@ export interface SendParts {
 export type HandOver = (digest: Digest, gathered: Gathered, repeated: boolean) => Promise<void>;
 
 export interface MessageParts extends SendParts {
-  /** Channel → seconds for which it gathers. */
-  readonly gather: Readonly<Record<string, number>>;
+  /** Channel → seconds for which it gathers, if it does. */
+  readonly gather: Readonly<Record<string, number | undefined>>;
   readonly handOver: HandOver;
 }
 

@@ -12,8 +12,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { createSignedPost } from '../egress/webhook.ts';
-import { isFinalStatus } from '../kit/network.ts';
-import { type LinkedRequest, type Message, type MessageChannel, refusedBy, undelivered } from './port.ts';
+import { assertTaken, type LinkedRequest, type Message, type MessageChannel, undelivered } from './port.ts';
 
 export function createWebhookChannel(name: string, receiver: WebhookChannel, egress: Egress): MessageChannel {
   const post = createSignedPost({ ...receiver, what: `notify.channels.${name}.url` }, egress);
@@ -21,10 +20,8 @@ export function createWebhookChannel(name: string, receiver: WebhookChannel, egr
     send: async (message) => {
       const answer = await post(message.id, canonicalJson(bodyOf(message)));
       if (answer.kind === 'unreached') throw undelivered(name, answer.reason);
-      const { status, retryAfterMs } = answer;
-      if (status >= 200 && status < 300) return {};
-      if (isFinalStatus(status)) throw refusedBy(name, `answered ${status}`);
-      throw undelivered(name, `answered ${status}`, retryAfterMs);
+      assertTaken(name, answer.status, answer.retryAfterMs);
+      return {};
     },
   };
 }
