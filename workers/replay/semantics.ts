@@ -174,6 +174,7 @@ function firstDifference(one: unknown, other: unknown, path: string): string | u
   return undefined;
 }
 
+/** Lists, too. */
 function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
