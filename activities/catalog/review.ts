@@ -8,6 +8,7 @@
  *    among them.
  * 4. Objections concern only what would be new: removals, and what is already in the catalog, are never objected to.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
@@ -18,7 +19,7 @@ import { urlObjection } from '../egress/fetch.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
-import { isCatalogOrigin, namedCredentials } from './reader.ts';
+import { isCatalogOrigin } from './reader.ts';
 import { ownValue } from '../kit/json.ts';
 
 /** @param signing set in trust mode `signed` */
@@ -49,7 +50,7 @@ export function createReviewChange(
         ),
         ...config.catalog.unsupported.flatMap((rule) => objectionsOf(rule, input)),
       ],
-      ...queueOf(config, input.server),
+      ...defined({ taskQueue: ownValue(config.servers, input.server)?.taskQueue }),
       ...proven,
     };
   };
@@ -57,11 +58,6 @@ export function createReviewChange(
 
 function namesNobody({ approvers }: ToolSetting): boolean {
   return approvers !== undefined && approvers.ids.length + approvers.groups.length === 0;
-}
-
-function queueOf(config: Config, server: string): Pick<Review, 'taskQueue'> {
-  const taskQueue = ownValue(config.servers, server)?.taskQueue;
-  return taskQueue === undefined ? {} : { taskQueue };
 }
 
 function connectionObjections(config: Config, { server, tenant }: ReviewInput, wanted: CatalogConnection): Objection[] {
@@ -88,7 +84,7 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
   const forbidden = urlObjection(url, config.egress);
   if (forbidden !== undefined) objections.push({ path: 'url', reason: `${forbidden}.` });
   if (configured === undefined && credentials !== undefined) {
-    const named = namedCredentials(config, credentials);
+    const named = ownValue(config.credentials, credentials);
     if (named === undefined)
       objections.push({ path: 'credentials', reason: `${credentials} is not among the configured credentials.` });
     else if (!named.tenants.includes(tenant))
