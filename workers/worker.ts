@@ -253,7 +253,6 @@ interface Closable {
   close(): Promise<void>;
 }
 
-/** Settles when every worker has ended and every connection is closed. */
 export async function runCrew(workers: readonly Member[], connections: readonly Closable[]): Promise<void> {
   const running = workers.map(runToEnd);
   try {

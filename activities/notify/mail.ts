@@ -129,7 +129,6 @@ interface Rejected {
   readonly responseCode: number;
 }
 
-/** Returns the addresses that the server refused while it took others. */
 function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
   if (!Array.isArray(rejectedErrors)) return [];
   return rejectedErrors.filter(isFields).map(({ recipient, responseCode }) => ({

@@ -135,13 +135,11 @@ const CLOSED: Readonly<Record<NonNullable<ToldRequest['closed']>['status'], stri
   resolved: 'resolved',
 };
 
-/** Says how a request was closed, and by whom. */
 export function closedWords({ closed }: ToldRequest): string {
   if (closed === undefined) return CLOSED.open;
   return `${CLOSED[closed.status]}${closed.by === undefined ? '' : ` by ${visible(closed.by)}`}`;
 }
 
-/** Returns what is said of a request, as names and values. */
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
   const { run, event, callId, about, closed, explain = [], because, deadline, who, answerable } = request;
   const isMixed = message.requests.some((other) => other.event !== event);

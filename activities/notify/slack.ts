@@ -113,7 +113,6 @@ const Posted = z.object({
   metadata: z.object({ event_type: z.literal(EVENT_TYPE), event_payload: z.object({ id: z.string() }) }),
 });
 
-/** Returns the messages of ours in a page of a channel. */
 function postedIn({ messages }: Fields): readonly z.infer<typeof Posted>[] {
   return Array.isArray(messages) ? messages.flatMap((each) => Posted.safeParse(each).data ?? []) : [];
 }
@@ -230,7 +229,6 @@ function refusalOf(name: string, error: unknown): Error {
 
 type Mentions = Pick<SlackChannel, 'people' | 'groups'>;
 
-/** The message as blocks, with the text that notifications show. */
 function contentOf(message: Message, mentions: Mentions, compared: Compared): Fields {
   const requests = message.requests.slice(0, MOST_REQUESTS);
   const more = message.requests.length - requests.length + (message.more ?? 0);

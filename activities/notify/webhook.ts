@@ -68,7 +68,6 @@ function shown({ event: _, run: __, rules, explain, because, ...request }: Linke
     tool: visible(request.tool),
     arguments: visible(request.arguments),
     rules: [...rules],
-    ...(explain === undefined ? {} : { explain: explain.map(visible) }),
-    ...(because === undefined ? {} : { because: visible(because) }),
+    ...defined({ explain: explain?.map(visible), because: because && visible(because) }),
   };
 }

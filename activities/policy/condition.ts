@@ -105,7 +105,6 @@ function reasonOf(error: unknown): string {
     .slice(0, 200);
 }
 
-/** Checks every part of a condition once, before anything is evaluated. */
 class Walk {
   readsEarlier = false;
   readonly patterns = new Map<string, Re2Pattern>();

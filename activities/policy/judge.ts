@@ -62,7 +62,6 @@ export interface JudgedCall {
   readonly callId: string;
   readonly arguments: JsonObject;
   readonly earlier?: Tally | undefined;
-  /** Why the arguments could not be checked. */
   readonly unchecked?: string | undefined;
 }
 

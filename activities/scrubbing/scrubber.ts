@@ -82,7 +82,6 @@ function joinedIfLong(pieces: readonly Piece[], { shortest, reach }: SecretSearc
   return units * 3 < shortest ? undefined : joinedPieces(pieces, reach);
 }
 
-/** Returns the texts of the pieces, with a mask in place of each span. */
 function textsWithout(
   pieces: readonly Piece[],
   spans: ReadonlyMap<number, readonly Span[]> = new Map(),

@@ -104,7 +104,6 @@ function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)
   });
 }
 
-/** Returns warnings about approvers and times of a policy that can never take effect. */
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
@@ -309,7 +308,6 @@ function unread({ rules = [] }: Organisation): string[] {
   );
 }
 
-/** Reports temporary measures, which are easily forgotten. */
 function emergencies({ halt, rules = [] }: Organisation, now: number): string[] {
   const glass = rules.flatMap(({ breakGlass }, index) => {
     if (breakGlass === undefined) return [];

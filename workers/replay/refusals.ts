@@ -84,7 +84,6 @@ export function answerTo(id: string, commands: readonly Command[]): string {
 }
 
 interface Question {
-  /** Says in words what is sent. */
   readonly name: string;
   readonly update: string;
   readonly input: unknown;
@@ -301,7 +300,6 @@ function roundsFor(
   ];
 }
 
-/** True if the run takes every right answer. */
 function isTaking({ status, endsAs, signing }: RunState): boolean {
   return status === 'waiting' && endsAs === undefined && signing === undefined;
 }

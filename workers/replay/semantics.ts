@@ -162,7 +162,6 @@ function difference({ eventId, what }: RecordedDeed, path: string): Error {
   return new CountersignError('REPLAY_FAILED', message, { eventId, path });
 }
 
-/** Returns the path of the first place where two JSON values differ. */
 function firstDifference(one: unknown, other: unknown, path: string): string | undefined {
   if (Object.is(one, other)) return undefined;
   if (!isFields(one) || !isFields(other) || Array.isArray(one) !== Array.isArray(other)) return path;
