@@ -54,7 +54,7 @@ export async function diagnosisOf(
       ...unknown,
       text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
     };
-  if (writer === (await (own ??= ownBundle())).buildId)
+  if (writer === (await (ownBuild ??= ownBundle())).buildId)
     return {
       ...unknown,
       text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
@@ -106,7 +106,7 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
 }
 
 /** The bundle of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
-let own: ReturnType<typeof ownBundle> | undefined;
+let ownBuild: ReturnType<typeof ownBundle> | undefined;
 
 /** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */
 const UNNAMED = /^@temporalio\/worker@/;
@@ -240,8 +240,8 @@ const MADE = { scheduled: 1_000_000_001, started: 1_000_000_002, completed: 1_00
 type Attempt = NonNullable<HistoryEvent['workflowTaskCompletedEventAttributes']>;
 
 function madeLike(event: HistoryEvent | undefined, over: object): HistoryEvent {
-  // Sound: the same event with other ids and times; a replay encodes ids whether they are numbers or Longs.
-  return { ...event, ...over } as HistoryEvent;
+  // A replay encodes ids whether they are numbers or Longs.
+  return { ...event, ...over };
 }
 
 function completedLike(
