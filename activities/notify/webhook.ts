@@ -28,35 +28,21 @@ export function createWebhookChannel(name: string, receiver: WebhookChannel, egr
 
 function bodyOf({ single, to, requests, more }: Message): WebhookMessage {
   const whom = { ids: [...to.ids], groups: [...to.groups] };
-  if (single === undefined)
-    return {
-      type: 'requests.digest',
-      data: {
-        to: whom,
-        requests: requests.map((request) => ({ ...ofRun(request), ...shown(request) })),
-        ...defined({ more }),
-      },
-    };
-  const { event, run } = single;
-  const { namespace, workflowId, initiator } = run;
+  if (single === undefined) {
+    const told = requests.map((request) => ({ ...ofRun(request), ...shown(request) }));
+    return { type: 'requests.digest', data: { to: whom, requests: told, ...defined({ more }) } };
+  }
+  const { event, ...of } = ofRun(single);
   return {
     type: `request.${event}`,
-    data: {
-      namespace,
-      run: workflowId,
-      tenant: initiator.tenant,
-      initiator: initiator.id,
-      to: whom,
-      requests: requests.map(shown),
-      ...defined({ more }),
-    },
+    data: { ...of, to: whom, requests: requests.map(shown), ...defined({ more }) },
   };
 }
 
 type DigestedRequest = Extract<WebhookMessage, { type: 'requests.digest' }>['data']['requests'][number];
 type ShownRequest = Omit<DigestedRequest, keyof ReturnType<typeof ofRun>>;
 
-function ofRun({ event, run: { namespace, workflowId, initiator } }: LinkedRequest) {
+function ofRun({ event, run: { namespace, workflowId, initiator } }: Pick<LinkedRequest, 'event' | 'run'>) {
   return { event, namespace, run: workflowId, tenant: initiator.tenant, initiator: initiator.id };
 }
 
