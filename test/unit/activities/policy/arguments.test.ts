@@ -1,7 +1,7 @@
 /** Arguments against input schemas, which are a server's text: in linear time, and never unseen (INV-G4). */
 import { describe, expect, test } from '@jest/globals';
 import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
-import { LinearSchema, LONGEST_SCHEMA_PATTERN, MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
+import { LONGEST_SCHEMA_PATTERN, MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
 
