@@ -23,12 +23,11 @@ import { CONVERTER_FILES } from './codec.ts';
 import { packageVersion } from './setup.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** `.ts` in the sources, `.js` in the output of `npm run build`. */
+const ENDING = extname(fileURLToPath(import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
-export const MAKERS = [
-  fileURLToPath(import.meta.url),
-  ...['codec', 'tracing'].map((name) =>
-    fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
-  ),
+const MAKERS = [
+  ...['bundle', 'codec', 'tracing', 'replay/replayed-run'].map((name) => join(ROOT, 'workers', `${name}${ENDING}`)),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
@@ -58,18 +57,19 @@ export function bundleMark(): string {
 
 export function hashOfOwnCode(): string {
   const hash = createHash('sha256');
-  const extension = extname(fileURLToPath(import.meta.url));
-  for (const folder of OWN_FOLDERS) {
-    const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith(extension) && !name.endsWith('.d.ts'))
-      .toSorted();
-    for (const name of names) {
+  for (const folder of OWN_FOLDERS)
+    for (const name of codeIn(join(ROOT, folder))) {
       const content = readFileSync(join(ROOT, folder, name));
       const path = `${folder}/${name.split(sep).join('/')}`;
       hash.update(`\0${path}\0${content.length}\0`).update(content);
     }
-  }
   return hash.digest('hex').slice(0, 12);
+}
+
+function codeIn(folder: string, ending = ENDING): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending) && !name.endsWith('.d.ts'))
+    .toSorted();
 }
 
 /**
@@ -98,10 +98,8 @@ const INTERCEPTORS = [
   'interceptors/condition',
 ] as const;
 
-/** Returns a file of workflow code: `.ts` in the sources, `.js` in the output of `npm run build`. */
 export function workflowFile(name: string): string {
-  const extension = extname(fileURLToPath(import.meta.url));
-  return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
+  return join(ROOT, 'workflows', `${name}${ENDING}`);
 }
 
 /** Modules of `domain/` that no workflow uses: they are for workers, clients and gateways. */
@@ -130,12 +128,11 @@ export const NOT_IN_RUNS: ReadonlySet<string> = new Set([
 /** Returns the modules of `domain/` in runs: they are pure, so all runs of a thread share one copy (docs/adr/0065). */
 function domainOf(fileOf: (name: string) => string): string[] {
   const entry = fileOf('index');
+  const ending = extname(entry);
   const folder = join(dirname(entry), '../domain');
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith(extname(entry)) && !name.endsWith('.d.ts'))
-    .filter((name) => !NOT_IN_RUNS.has(name.split(sep).join('/').slice(0, -extname(entry).length)))
-    .map((name) => join(folder, name))
-    .toSorted();
+  return codeIn(folder, ending)
+    .filter((name) => !NOT_IN_RUNS.has(name.split(sep).join('/').slice(0, -ending.length)))
+    .map((name) => join(folder, name));
 }
 
 /**
@@ -309,20 +306,19 @@ const Built = z.strictObject({
 export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | undefined> {
   try {
     const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(place, 'utf8')));
-    return hash === (await hashOf(place, files, code)) ? { buildId, code } : undefined;
+    const isOfThisCode = code.startsWith(bundleMark()) && hash === (await hashOf(place, files, code));
+    return isOfThisCode ? { buildId, code } : undefined;
   } catch {
     // The bundle is missing, cut off, or made of files that no longer exist.
     return undefined;
   }
 }
 
-export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
-  const { buildId, code, files: made } = await bundleWorkflows();
+export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundle, place = PLACE): Promise<void> {
   const files = made.map((file) => nameOf(place, file));
   const partial = `${place}.${process.pid}`;
   await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
   await rename(partial, place);
-  return { buildId, code };
 }
 
 /** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */

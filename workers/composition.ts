@@ -11,7 +11,7 @@ import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
-import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
+import { createReviewChange } from '../activities/catalog/review.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/access.ts';
 import { createEgress, type Egress, type Outlet } from '../activities/egress/fetch.ts';
@@ -41,7 +41,7 @@ import { createSlackChannel, createSlackWebhookChannel } from '../activities/not
 import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
 import { createJudge } from '../activities/policy/judge.ts';
-import { createDiscardedReader, createEarlyReader } from '../activities/run/discarded-tail.ts';
+import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
@@ -109,7 +109,6 @@ export async function openArtifacts(
 
 /**
  * Opens the sinks of the ledger port; undefined if none is configured.
- *
  * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` if the key cannot be read
  */
 export async function openLedger({ config, baseDirectory }: LoadedConfig): Promise<DeliverLedger | undefined> {
@@ -152,13 +151,12 @@ export async function runSideActivities(
         ...(toolSide && {
           discoverTools: toolSide.discoverTools,
           callTool: toolSide.callTool,
-          expectsCalls: createEarlyReader(client),
         }),
       },
       client,
     ),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
-    reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
+    reviewChange: coded(createReviewChange(config, signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     ...openMessages(loaded, client),
@@ -185,9 +183,7 @@ function openMessages(
   const opened = Object.entries(channels).map(
     ([name, channel]) => [name, withFewInTrouble(name, openChannel(name, channel, egress, compared))] as const,
   );
-  const gather = Object.entries(channels).flatMap(([name, { digest }]) =>
-    digest === undefined ? [] : [[name, digest.seconds] as const],
-  );
+  const gather = Object.entries(channels).map(([name, { digest }]) => [name, digest?.seconds] as const);
   const parts: SendParts = {
     channels: Object.fromEntries(opened),
     page,
@@ -204,7 +200,6 @@ function openMessages(
   const readRun = createRunReader(client, config.taskQueue);
   return {
     sendMessage: coded(createSendMessage({ ...parts, gather: Object.fromEntries(gather), handOver })),
-    // Policy may change.
     sendDigest: coded(createSendDigest({ ...parts, policy: () => config.policy, readRun })),
   };
 }
@@ -326,13 +321,9 @@ export function openEgress(config: Config): Egress {
 
 /** Opens the way to Slack for the gateway, if it has buttons there. */
 export function openSlack(config: Config): Outlet | undefined {
-  const { responseUrl } = config.gateway?.slack ?? {};
-  if (responseUrl === undefined) return undefined;
-  return openEgress(config).outlet({
-    what: 'gateway.slack.responseUrl',
-    to: [responseUrl],
-    maxBytes: MOST_METADATA_BYTES,
-  });
+  const { responseUrl: to } = config.gateway?.slack ?? {};
+  if (to === undefined) return undefined;
+  return openEgress(config).outlet({ what: 'gateway.slack.responseUrl', to: [to], maxBytes: MOST_METADATA_BYTES });
 }
 
 /** Opens the way to the identity provider of the gateway or the codec server, and to nobody else. */
@@ -357,7 +348,6 @@ function providersOf({ models }: Config): string[] {
 
 /**
  * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.
- *
  * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
  */
 export async function openTrust(
@@ -388,9 +378,7 @@ function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStor
 }
 
 /**
- * Opens the vault that a configuration names, as `openArtifacts` does for a directory.
- *
- * @returns undefined if none is configured
+ * Opens the vault that a configuration names, as `openArtifacts` does for a directory; undefined if it names none.
  * @throws CountersignError `SETUP_INCOMPLETE`
  */
 export function openVault(

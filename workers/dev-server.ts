@@ -2,13 +2,13 @@
  * Runs the embedded engine: Temporal's development server as a child process, on loopback only, with what a run needs
  * (search attributes) and without the 50 ms tick per task of the defaults. It ends with the process that started it.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
+import { type ChildServer, NotStarted, startChild } from './child-server.ts';
 import type { Environment } from './config/load.ts';
 import { connectClient } from './connection.ts';
 
@@ -25,35 +25,32 @@ interface DevServerOptions {
   readonly namespace?: string;
   /** `name=value`, beside our own. */
   readonly dynamicConfig?: readonly string[];
-  /** Ctrl-C on a terminal does not reach the server: its starter ends it, after its workers. */
+  /** Its starter ends the server, after its workers. */
   readonly ownGroup?: boolean;
 }
 
-export interface DevServer {
+export interface DevServer extends ChildServer {
   readonly address: string;
   readonly uiUrl: string | undefined;
   readonly namespace: string;
-  readonly pid: number;
-  /** Settles when the process is gone, whoever ended it. */
-  readonly exited: Promise<void>;
-  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', KEYWORD_LIST: 'KeywordList' } as const;
 
 /** Starts that are tried: the server chooses further ports itself, which others may take before it listens on them. */
 const MOST_STARTS = 3;
-const START_MS = 30_000;
-/** Characters of the server's output that are kept. */
-const MOST_SAID = 4_000;
 
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
   for (let start = 1; ; start += 1) {
-    const started = await launch(options);
-    if (started.kind === 'running') return started.server;
-    if (start < MOST_STARTS && lostAPort(started.errors, options)) continue;
-    const message = `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim();
-    throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: started.cause });
+    const port = options.port ?? (await freePort());
+    try {
+      return await launch(options, port);
+    } catch (error) {
+      if (!(error instanceof NotStarted)) throw error;
+      if (start < MOST_STARTS && lostAPort(error.message, options)) continue;
+      const message = `The Temporal dev server did not start on 127.0.0.1:${port}. ${error.message}`.trim();
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
+    }
   }
 }
 
@@ -63,53 +60,24 @@ export function lostAPort(errors: string, { port, uiPort }: Pick<DevServerOption
   return taken.length > 0 && !taken.some((one) => one === port || one === uiPort);
 }
 
-type Launched =
-  | { readonly kind: 'running'; readonly server: DevServer }
-  | { readonly kind: 'failed'; readonly address: string; readonly errors: string; readonly cause: unknown };
-
-async function launch(options: DevServerOptions): Promise<Launched> {
-  const port = options.port ?? (await freePort());
+async function launch(options: DevServerOptions, port: number): Promise<DevServer> {
+  const { executable, ui, namespace = 'default', ownGroup = false } = options;
   const uiPort = options.uiPort ?? (await freePort());
-  const namespace = options.namespace ?? 'default';
-  const args = argumentsFor(options, { ip: '127.0.0.1', port, namespace, 'metrics-port': await freePort() }, uiPort);
-  const child = spawn(options.executable, args, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    detached: options.ownGroup === true,
-  });
-  let errors = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    // The first output is kept: when the server dies, the reason comes before pages of its stack.
-    errors = (errors + chunk.toString()).slice(0, MOST_SAID);
-  });
-  const exited = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
-    child.once('error', (error) => {
-      errors += error.message;
-      resolve();
-    });
-  });
-  const endWithParent = (): void => void child.kill('SIGKILL');
-  process.once('exit', endWithParent);
-  void exited.then(() => process.off('exit', endWithParent));
   const address = `127.0.0.1:${port}`;
-  try {
-    await ready(child, address, namespace);
-  } catch (error) {
-    const { signalCode } = child;
-    await end(child, 'SIGKILL');
-    const why = signalCode === null ? '' : `It was ended by ${signalCode} (the machine may be short of memory). `;
-    return { kind: 'failed', address, errors: `${why}${errors}`, cause: error };
-  }
-  const server: DevServer = {
-    address,
-    uiUrl: options.ui === false ? undefined : `http://127.0.0.1:${uiPort}`,
-    namespace,
-    // Sound: a process that answered has a pid.
-    pid: child.pid as number,
-    exited,
-    stop: (signal = 'SIGTERM') => end(child, signal),
-  };
-  return { kind: 'running', server };
+  const child = await startChild({
+    command: executable,
+    args: argumentsFor(options, { ip: '127.0.0.1', port, namespace, 'metrics-port': await freePort() }, uiPort),
+    ownGroup,
+    ask: async () => {
+      const connection = await connectClient({ address, connectTimeout: 1_000 });
+      try {
+        await connection.workflowService.describeNamespace({ namespace });
+      } finally {
+        await connection.close();
+      }
+    },
+  });
+  return { ...child, address, namespace, uiUrl: ui === false ? undefined : `http://127.0.0.1:${uiPort}` };
 }
 
 /** @param given options of the server's command line */
@@ -137,35 +105,6 @@ function argumentsFor(
       `${name}=${ATTRIBUTE_TYPES[type]}`,
     ]),
   ];
-}
-
-async function ready(child: ChildProcess, address: string, namespace: string): Promise<void> {
-  const until = Date.now() + START_MS;
-  for (;;) {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined)
-      throw new Error(`it exited with ${child.exitCode ?? child.signalCode}`);
-    try {
-      const connection = await connectClient({ address, connectTimeout: 1_000 });
-      try {
-        await connection.workflowService.describeNamespace({ namespace });
-        return;
-      } finally {
-        await connection.close();
-      }
-    } catch (error) {
-      if (Date.now() > until) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const exited = once(child, 'exit');
-  child.kill(signal);
-  const hard = setTimeout(() => child.kill('SIGKILL'), 10_000);
-  await exited;
-  clearTimeout(hard);
 }
 
 const EXECUTABLE = process.platform === 'win32' ? 'temporal.exe' : 'temporal';

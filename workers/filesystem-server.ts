@@ -2,19 +2,15 @@
  * Starts a real MCP server that this project did not write, for trials:
  * `@modelcontextprotocol/server-filesystem` behind `mcp-proxy`, on one folder, on loopback.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
+import { type ChildServer, NotStarted, startChild } from './child-server.ts';
 import { freePort } from './dev-server.ts';
 
-export interface FilesystemServer {
+export interface FilesystemServer extends ChildServer {
   readonly url: string;
-  readonly pid: number;
-  /** Settles when the process is gone, whoever ended it. */
-  readonly exited: Promise<void>;
-  stop(): Promise<void>;
 }
 
 const PROXY = 'mcp-proxy/dist/bin/mcp-proxy.mjs';
@@ -29,56 +25,18 @@ export async function startFilesystemServer(folder: string, givenPort?: number):
   const url = filesystemServerUrl(port);
   const listening = ['--port', String(port), '--host', '127.0.0.1', '--server', 'stream'];
   const args = [moduleFile(PROXY), ...listening, '--', process.execPath, moduleFile(SERVER), folder];
-  // The proxy gets a process group of its own: it starts the server as a child, and both must end.
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
-  let errors = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    errors = (errors + chunk.toString()).slice(-2_000);
-  });
-  const exited = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
-  const stopWithParent = (): void => killGroup(child, 'SIGKILL');
-  process.once('exit', stopWithParent);
-  try {
-    await answering(child, `http://127.0.0.1:${port}/ping`);
-  } catch (error) {
-    killGroup(child, 'SIGKILL');
-    const message = `The demo MCP server did not start on ${url}. ${errors}`.trim();
-    throw new CountersignError('TOOL_UNAVAILABLE', message, {}, { cause: error });
-  }
-  return {
-    url,
-    // Sound: a process that answered has a pid.
-    pid: child.pid as number,
-    exited,
-    stop: async () => {
-      process.off('exit', stopWithParent);
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      killGroup(child, 'SIGTERM');
-      const hard = setTimeout(() => killGroup(child, 'SIGKILL'), 5_000);
-      await exited;
-      clearTimeout(hard);
-    },
+  const ask = async (): Promise<void> => {
+    const { ok, status } = await fetch(`http://127.0.0.1:${port}/ping`);
+    if (!ok) throw new Error(`it answers ${status}`);
   };
-}
-
-async function answering(child: ChildProcess, url: string): Promise<void> {
-  const end = Date.now() + 20_000;
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`it exited with ${child.exitCode}`);
-    try {
-      if ((await fetch(url)).ok) return;
-    } catch (error) {
-      if (Date.now() > end) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
-    if (child.pid !== undefined) process.kill(-child.pid, signal);
-  } catch {
-    // The process is gone already.
+    // The proxy starts the server as a child, and both must end.
+    const child = await startChild({ command: process.execPath, args, ownGroup: true, ask });
+    return { ...child, url };
+  } catch (error) {
+    if (!(error instanceof NotStarted)) throw error;
+    const message = `The demo MCP server did not start on ${url}. ${error.message}`.trim();
+    throw new CountersignError('TOOL_UNAVAILABLE', message, {}, { cause: error });
   }
 }
 

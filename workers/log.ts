@@ -160,7 +160,7 @@ const TAKEN = new Set(['level', 'time', 'message']);
 function logFields(meta: Fields | undefined): Fields {
   const said: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(meta ?? {})) {
-    if (value instanceof Error) Object.assign(said, { ...errorFields(value), ...pick(said, ['code', 'server']) });
+    if (value instanceof Error) for (const [field, found] of Object.entries(errorFields(value))) said[field] ??= found;
     else said[TAKEN.has(name) ? `${name}_` : name] = jsonOf(value);
   }
   return said;
@@ -190,10 +190,6 @@ function errorFields(error: Error): Fields {
 function madeAt({ stack = '', message }: Error): string | undefined {
   const at = stack.indexOf(message);
   return at === -1 ? undefined : /^ {4}at .*$/m.exec(stack.slice(at + message.length))?.[0].trim();
-}
-
-function pick(fields: Fields, names: readonly string[]): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
 }
 
 function jsonOf(value: unknown): unknown {

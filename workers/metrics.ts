@@ -26,7 +26,6 @@ type Meter = Pick<Runtime, 'metricMeter'>;
 
 type Calls = Pick<ToolActivities, 'callTool' | 'resumeCall' | 'pollTask'>;
 
-/** Wraps the activities of calls, so that each end of a call is counted. */
 export function countingCalls<Activities extends Calls>(
   activities: Activities,
   config: Config,
@@ -61,7 +60,6 @@ export function countingCalls<Activities extends Calls>(
 
 type CallEnd = DispatchResult | PollResult;
 
-/** Wraps the broker, so that each token, and each failure to get one, is counted. */
 export function countingTokens(
   broker: TokenBroker,
   { servers }: Pick<Config, 'servers'>,

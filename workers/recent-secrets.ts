@@ -1,10 +1,9 @@
 /**
  * Remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too
  * (INV-S1). A message of a server or a library about a call may quote the token.
- *
- * 1. Only this process remembers, and only the newest: an older secret is no longer found.
- * 2. The scrubber of a secret is made with the next line, once for each: most tokens come and go without a line.
+ * Only this process remembers, and only the newest: an older secret is no longer found.
  */
+import { LRUCache } from 'lru-cache';
 import type { TokenBroker } from '../activities/tokens/port.ts';
 import { createScrubber, type Scrubber } from '../activities/scrubbing/scrubber.ts';
 import { secretsOf } from '../activities/tokens/broker.ts';
@@ -16,29 +15,14 @@ import { secretsOf } from '../activities/tokens/broker.ts';
 const MOST_KNOWN = 100;
 
 export class RecentSecrets {
-  readonly #known = new Map<string, Scrubber | undefined>();
+  readonly #known = new LRUCache<string, Scrubber>({ max: MOST_KNOWN });
 
   note(secrets: readonly string[]): void {
-    for (const secret of secrets) {
-      const own = this.#known.get(secret);
-      // A secret that is used again is among the newest.
-      this.#known.delete(secret);
-      this.#known.set(secret, own);
-    }
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= MOST_KNOWN) break;
-      this.#known.delete(oldest);
-    }
+    for (const secret of secrets) this.#known.set(secret, this.#known.get(secret) ?? createScrubber([secret]));
   }
 
   scrubbed(text: string): string {
-    let left = text;
-    for (const [secret, own] of this.#known) {
-      const scrubber = own ?? createScrubber([secret]);
-      this.#known.set(secret, scrubber);
-      left = scrubber.text(left);
-    }
-    return left;
+    return [...this.#known.values()].reduce((left, scrubber) => scrubber.text(left), text);
   }
 }
 

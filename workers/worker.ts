@@ -4,10 +4,10 @@
  * 1. A worker starts only if the namespace is set up, so that no run fails on its first upsert.
  * 2. Memory bounds the cached runs and the work done at once (`memory.ts`). The sticky timeout is short, so that the
  *    first decision after a worker's death does not wait ten seconds for it.
- * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time.
- * 4. The first failure is the one that is reported. Connections are closed after the last worker: one in use does not
- *    close, and its complaint would hide the reason.
- * 5. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have run,
+ * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time. The first
+ *    failure is the one that is reported. Connections are closed after the last worker: one in use does not close, and
+ *    its complaint would hide the reason.
+ * 4. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have run,
  *    so one that is made and never runs keeps its thread, and the process alive.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
@@ -88,12 +88,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       dataConverter: createDataConverter(loaded.config),
       interceptors: { workflow: [askingAgain()] },
     });
-    const base = {
-      ...(await commonOptions(loaded.config, sizes)),
-      ...named,
-      connection,
-      namespace,
-    };
+    const base = { ...(await commonOptions(loaded.config, sizes)), ...named, connection, namespace };
     const options = await optionsByQueue(
       followPolicy(loaded, connections, Runtime.instance().logger),
       role,
@@ -173,18 +168,6 @@ export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Tol
   return withLivePolicy(loaded, live);
 }
 
-type OwnOptions = Pick<
-  WorkerOptions,
-  | 'taskQueue'
-  | 'activities'
-  | 'interceptors'
-  | 'workflowBundle'
-  | 'buildId'
-  | 'workerDeploymentOptions'
-  | 'maxConcurrentActivityTaskExecutions'
-  | 'maxTaskQueueActivitiesPerSecond'
->;
-
 async function optionsByQueue(
   loaded: LoadedConfig,
   role: WorkerRole,
@@ -193,7 +176,7 @@ async function optionsByQueue(
   client: Client,
   { maxConcurrentActivities }: Sizes,
   closed: Closable[],
-): Promise<OwnOptions[]> {
+): Promise<WorkerOptions[]> {
   const { connection, options } = client;
   const artifacts = await openArtifacts(loaded, async () => await identityOf(connection, options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
@@ -226,7 +209,7 @@ async function optionsByQueue(
  * a deployment do runs stay with their build (docs/adr/0083). Queues of servers have no versions: what calls a tool for
  * a run need not be of its build.
  */
-function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<OwnOptions> {
+function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<WorkerOptions> {
   if (deployment === undefined) return { buildId };
   const version = { deploymentName: deployment.name, buildId };
   return { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'PINNED' } };
@@ -270,7 +253,6 @@ interface Closable {
   close(): Promise<void>;
 }
 
-/** Settles when every worker has ended and every connection is closed; rejects with the first failure of a worker. */
 export async function runCrew(workers: readonly Member[], connections: readonly Closable[]): Promise<void> {
   const running = workers.map(runToEnd);
   try {
@@ -288,7 +270,6 @@ function isRunning(worker: Member): boolean {
   return worker.getState() === 'RUNNING';
 }
 
-/** Asks running workers to take no new work and end. */
 export function shutDown(workers: readonly Member[]): void {
   for (const worker of workers) {
     if (!isRunning(worker)) continue;

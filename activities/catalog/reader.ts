@@ -10,7 +10,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import { type CatalogConnection, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
-import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
@@ -100,10 +100,8 @@ function unavailable(id: string, cause: unknown): CountersignError {
   );
 }
 
-// Shows one tool as its catalog sees it now.
-//
-// 1. A run pins definitions when it starts. If the catalog has learned of a change since, the newer definition counts:
-//    a call would meet that one.
+// Shows one tool as its catalog sees it now. A run pins definitions when it starts; if the catalog has learned of a change
+// since, the newer definition counts: a call would meet that one.
 
 /**
  * Returns the catalog's layer of the judge; undefined if there is no catalog.
@@ -153,35 +151,26 @@ export async function currentTool(
   catalog: CatalogSnapshot | undefined,
   pinned: OfferedTool,
 ): Promise<ToolNow> {
-  const tool = await newestOf(loadToolset, catalog, pinned);
-  return { tool, pinned };
-}
-
-async function newestOf(
-  loadToolset: LoadToolset,
-  catalog: CatalogSnapshot | undefined,
-  tool: OfferedTool,
-): Promise<OfferedTool> {
-  const entry = catalog === undefined ? undefined : entryOf(catalog, tool.definition.name);
-  if (entry === undefined || entry.definition.hash === tool.hash) return tool;
+  const { server, serverUrl } = pinned;
+  const entry = catalog && entryOf(catalog, pinned.definition.name);
+  if (entry === undefined || entry.definition.hash === pinned.hash) return { tool: pinned, pinned };
   const { refresh, hash } = entry.definition;
-  if (refresh <= (tool.catalogRefreshes ?? 0)) return tool;
+  if (refresh <= (pinned.catalogRefreshes ?? 0)) return { tool: pinned, pinned };
   const tools = catalog?.listings[String(refresh)];
-  const listed = tools === undefined ? [] : await loadToolset([{ server: tool.server, tools }]);
+  const listed = tools === undefined ? [] : await loadToolset([{ server, tools }]);
   const newer = listed.find(
     (each) =>
-      each.definition.name === tool.definition.name &&
-      each.server === tool.server &&
-      each.serverUrl === tool.serverUrl &&
+      each.definition.name === pinned.definition.name &&
+      each.server === server &&
+      each.serverUrl === serverUrl &&
       each.hash === hash,
   );
   // Without the newer definition nobody could see it: its hash alone makes the call ask.
-  return newer === undefined ? { ...tool, hash } : { ...tool, definition: newer.definition, hash: newer.hash };
+  return { tool: { ...pinned, ...defined({ definition: newer?.definition }), hash }, pinned };
 }
 
-// Reads the tools of a run from the artifact store by reference, and keeps them while they are in use.
-//
-// 1. References are hashes, so a kept toolset is never stale.
+// Reads the tools of a run from the artifact store by reference, and keeps them while they are in use: references are
+// hashes, so a kept toolset is never stale.
 
 export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
 
@@ -222,10 +211,6 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
 export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: string): boolean {
   const { origin } = new URL(url);
   return catalog.origins.some((allowed) => new URL(allowed).origin === origin);
-}
-
-export function namedCredentials(config: Pick<Config, 'credentials'>, name: string): NamedCredentials | undefined {
-  return ownValue(config.credentials, name);
 }
 
 /**

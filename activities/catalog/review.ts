@@ -2,14 +2,13 @@
  * Says what the configuration holds about a change of a catalog: who may make it, and whether later runs
  * could honour it.
  *
- * Owns: the port for objections, and the adapter that follows the configuration. An embedder with its own entitlements
- * brings another adapter.
  * 1. The configuration is asked for each change, so that a right that was taken away counts at once.
  * 2. In trust mode `signed` the person who asks is proven first (`activities/trust/change-proof.ts`).
  * 3. The operator decides where a server may be, and with which credentials: an administrator of a tenant only chooses
  *    among them.
  * 4. Objections concern only what would be new: removals, and what is already in the catalog, are never objected to.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
@@ -20,13 +19,12 @@ import { urlObjection } from '../egress/fetch.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
-import { isCatalogOrigin, namedCredentials } from './reader.ts';
+import { isCatalogOrigin } from './reader.ts';
 import { ownValue } from '../kit/json.ts';
 
 /** @param signing set in trust mode `signed` */
 export function createReviewChange(
   config: Config,
-  capabilities: Capabilities,
   signing?: ChangeProofParts,
 ): (input: ReviewInput) => Promise<Review> {
   return async (input) => {
@@ -50,9 +48,9 @@ export function createReviewChange(
             ? [{ path: `tools.${tool}.approvers`, reason: 'names nobody, so that every request would expire.' }]
             : [],
         ),
-        ...(await capabilities.objectionsTo(input)),
+        ...config.catalog.unsupported.flatMap((rule) => objectionsOf(rule, input)),
       ],
-      ...queueOf(config, input.server),
+      ...defined({ taskQueue: ownValue(config.servers, input.server)?.taskQueue }),
       ...proven,
     };
   };
@@ -60,11 +58,6 @@ export function createReviewChange(
 
 function namesNobody({ approvers }: ToolSetting): boolean {
   return approvers !== undefined && approvers.ids.length + approvers.groups.length === 0;
-}
-
-function queueOf(config: Config, server: string): Pick<Review, 'taskQueue'> {
-  const taskQueue = ownValue(config.servers, server)?.taskQueue;
-  return taskQueue === undefined ? {} : { taskQueue };
 }
 
 function connectionObjections(config: Config, { server, tenant }: ReviewInput, wanted: CatalogConnection): Objection[] {
@@ -91,7 +84,7 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
   const forbidden = urlObjection(url, config.egress);
   if (forbidden !== undefined) objections.push({ path: 'url', reason: `${forbidden}.` });
   if (configured === undefined && credentials !== undefined) {
-    const named = namedCredentials(config, credentials);
+    const named = ownValue(config.credentials, credentials);
     if (named === undefined)
       objections.push({ path: 'credentials', reason: `${credentials} is not among the configured credentials.` });
     else if (!named.tenants.includes(tenant))
@@ -113,17 +106,6 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
 }
 
 type Objection = Review['objections'][number];
-
-interface Capabilities {
-  objectionsTo(wanted: ReviewInput): Promise<readonly Objection[]>;
-}
-
-export function configuredCapabilities({ catalog: { unsupported } }: Pick<Config, 'catalog'>): Capabilities {
-  return {
-    // Async, since another adapter may ask a service.
-    objectionsTo: async (wanted) => unsupported.flatMap((rule) => objectionsOf(rule, wanted)),
-  };
-}
 
 function objectionsOf(
   rule: UnsupportedSetting,

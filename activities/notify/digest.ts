@@ -42,7 +42,6 @@ export interface ReportingRun {
 }
 
 export interface DigestParts extends Omit<SendParts, 'readRequests'> {
-  /** The organisation's policy of now. */
   readonly policy: () => NotifyPolicy;
   /** Returns undefined if this deployment has no such run. Fails if the run does not answer now. */
   readonly readRun: (workflowId: string) => Promise<ReportingRun | undefined>;
@@ -81,7 +80,6 @@ export function createSendDigest(parts: DigestParts): (input: DigestInput) => Pr
 
 interface Found {
   readonly found: readonly LinkedRequest[];
-  /** What each run asks. */
   readonly asked: ReadonlyMap<string, readonly ApprovalRequest[]>;
   /** Runs that did not answer, and how much they have to tell. */
   readonly silent: readonly { readonly run: string; readonly news: number }[];
@@ -92,7 +90,6 @@ function namesOf(silent: Found['silent']): string {
   return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
-/** Reads what the runs say of the news. */
 async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly News[]): Promise<Found> {
   const byRun = new Map<string, News[]>();
   for (const each of news) byRun.set(each.run, [...(byRun.get(each.run) ?? []), each]);
@@ -123,7 +120,6 @@ async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly N
   return { found, asked, silent };
 }
 
-/** Returns what may be told of one run. */
 async function tellable(
   { run, requests, ledger }: ReportingRun,
   news: readonly News[],

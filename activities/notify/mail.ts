@@ -11,6 +11,7 @@
  * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
  * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
+import { LRUCache } from 'lru-cache';
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
@@ -46,12 +47,12 @@ export function createMailChannel(
   tryMs = TRY_MS,
 ): MessageChannel {
   /** By message: who took it while others did not. */
-  const taken = new Map<string, readonly string[]>();
+  const taken = new LRUCache<string, readonly string[]>({ max: MOST_REMEMBERED });
   /** By message that has failed here: true if it was sent whole and got no answer. */
-  const unanswered = new Map<string, boolean>();
+  const unanswered = new LRUCache<string, boolean>({ max: MOST_REMEMBERED });
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
-    putOff: ({ id, repeated }) => remember(unanswered, id, unanswered.get(id) ?? repeated),
+    putOff: ({ id, repeated }) => void unanswered.set(id, unanswered.get(id) ?? repeated),
     send: async (message) => {
       const { to, isForNobody } = recipientsOf(message, channel, compared);
       if (isForNobody) return {};
@@ -79,7 +80,7 @@ export function createMailChannel(
       } catch (error) {
         const isUnanswered = isWhole() && !isAnswer(error);
         const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
-        remember(unanswered, message.id, isUnanswered || unanswered.get(message.id) === true);
+        unanswered.set(message.id, isUnanswered || unanswered.get(message.id) === true);
         if (isUnanswered && wasUnanswered)
           throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
         throw signal.aborted ? undelivered(name, 'timed out') : failureOf(name, error);
@@ -91,7 +92,7 @@ export function createMailChannel(
         return { thread };
       }
       const others = new Set(rejected.map(({ recipient }) => recipient));
-      remember(taken, message.id, [...before, ...left.filter((address) => !others.has(address))]);
+      taken.set(message.id, [...before, ...left.filter((address) => !others.has(address))]);
       const reason = `took the mail for ${to.length - others.size} of ${to.length} addresses`;
       throw rejected.some(({ responseCode }) => responseCode < 500)
         ? undelivered(name, reason)
@@ -128,20 +129,12 @@ interface Rejected {
   readonly responseCode: number;
 }
 
-/** Returns the addresses that the server refused while it took others. */
 function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
   if (!Array.isArray(rejectedErrors)) return [];
   return rejectedErrors.filter(isFields).map(({ recipient, responseCode }) => ({
     recipient: String(recipient),
     responseCode: typeof responseCode === 'number' ? responseCode : 0,
   }));
-}
-
-function remember<Value>(known: Map<string, Value>, id: string, value: Value): void {
-  known.delete(id);
-  known.set(id, value);
-  const [oldest] = known.keys();
-  if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
 }
 
 /** Returns a function that tells whether the whole mail has been written to the server. */

@@ -16,6 +16,7 @@ import type { MessageInput, MessageSent, ToldRequest, ToldRun } from '../../cont
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { ownValue } from '../kit/json.ts';
+import { isFinalStatus } from '../kit/network.ts';
 
 /** A request with what happened to it, its run, and the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
@@ -82,6 +83,12 @@ export function refusedBy(channel: string, reason: string): CountersignError {
   );
 }
 
+/** Throws unless a receiver that speaks HTTP has taken the message. */
+export function assertTaken(channel: string, status: number, retryAfterMs?: number): void {
+  if (isFinalStatus(status)) throw refusedBy(channel, `answered ${status}`);
+  if (status < 200 || status >= 300) throw undelivered(channel, `answered ${status}`, retryAfterMs);
+}
+
 // The words of a message, which all channels for people share. Each line is safe as plain text.
 
 const HEADINGS: Readonly<Record<MessageEvent, readonly [one: string, many: string]>> = {
@@ -128,13 +135,11 @@ const CLOSED: Readonly<Record<NonNullable<ToldRequest['closed']>['status'], stri
   resolved: 'resolved',
 };
 
-/** Says how a request was closed, and by whom. */
 export function closedWords({ closed }: ToldRequest): string {
   if (closed === undefined) return CLOSED.open;
   return `${CLOSED[closed.status]}${closed.by === undefined ? '' : ` by ${visible(closed.by)}`}`;
 }
 
-/** Returns what is said of a request, as names and values. */
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
   const { run, event, callId, about, closed, explain = [], because, deadline, who, answerable } = request;
   const isMixed = message.requests.some((other) => other.event !== event);

@@ -32,14 +32,12 @@ import {
   undelivered,
 } from './port.ts';
 
-/** How a try ended. */
 export type TellMessage = (told: {
   readonly channel: string;
   readonly event: MessageEvent | 'digest';
   readonly result: 'sent' | 'failed';
 }) => void;
 
-/** Reads the requests of a run. */
 type ReadRequests = (workflowId: string) => Promise<readonly ApprovalRequest[]>;
 
 /** Tries at a time of a channel in trouble, of the hundred activities or fewer that a worker does at once. */
@@ -86,7 +84,6 @@ export function withFewInTrouble(name: string, channel: MessageChannel, slowMs =
   };
 }
 
-/** What every message needs, of one run or of several. */
 export interface SendParts {
   readonly channels: Readonly<Record<string, MessageChannel>>;
   readonly page: NotifyConfig['page'];
@@ -102,8 +99,8 @@ export interface SendParts {
 export type HandOver = (digest: Digest, gathered: Gathered, repeated: boolean) => Promise<void>;
 
 export interface MessageParts extends SendParts {
-  /** Channel → seconds for which it gathers. */
-  readonly gather: Readonly<Record<string, number>>;
+  /** Channel → seconds for which it gathers, if it does. */
+  readonly gather: Readonly<Record<string, number | undefined>>;
   readonly handOver: HandOver;
 }
 

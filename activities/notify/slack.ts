@@ -11,6 +11,7 @@
  *    or Slack does not answer, they stay: a press is then told who decided.
  * 5. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
  */
+import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import type { MessageSent } from '../../contracts/wire/notify.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
@@ -20,9 +21,10 @@ import { bounded } from '../../domain/text/escape.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
 import { ownValue } from '../kit/json.ts';
-import { isFinalStatus, retryAfterOf } from '../kit/network.ts';
+import { retryAfterOf } from '../kit/network.ts';
 import type { Compared } from '../../domain/policy/approvers.ts';
 import {
+  assertTaken,
   closedWords,
   headingOf,
   linesOf,
@@ -104,6 +106,17 @@ function sentAs(thread: unknown): MessageSent {
   return typeof thread === 'string' ? { thread } : {};
 }
 
+const Posted = z.object({
+  ts: z.string(),
+  text: z.unknown(),
+  blocks: z.array(z.unknown()).default([]),
+  metadata: z.object({ event_type: z.literal(EVENT_TYPE), event_payload: z.object({ id: z.string() }) }),
+});
+
+function postedIn({ messages }: Fields): readonly z.infer<typeof Posted>[] {
+  return Array.isArray(messages) ? messages.flatMap((each) => Posted.safeParse(each).data ?? []) : [];
+}
+
 /** Looks for a message that an earlier try may have posted. Slack's reading methods take forms alone. @returns its `ts` */
 async function found(
   ask: (method: string, body: URLSearchParams) => Promise<Fields>,
@@ -115,13 +128,7 @@ async function found(
   const answer = await (thread === undefined
     ? ask('conversations.history', new URLSearchParams(page))
     : ask('conversations.replies', new URLSearchParams({ ...page, ts: thread })));
-  const messages = Array.isArray(answer['messages']) ? answer['messages'] : [];
-  for (const each of messages) {
-    if (!isFields(each) || !isFields(each['metadata'])) continue;
-    const payload = each['metadata']['event_payload'];
-    if (isFields(payload) && payload['id'] === id && typeof each['ts'] === 'string') return each['ts'];
-  }
-  return undefined;
+  return postedIn(answer).find(({ metadata }) => metadata.event_payload.id === id)?.ts;
 }
 
 /** Takes the buttons of closed requests out of all messages of their thread that we have posted. */
@@ -133,11 +140,8 @@ async function withoutButtons(
   const closed = requests.filter((request) => request.closed !== undefined);
   if (thread === undefined || closed.length === 0) return;
   const page = { channel, ts: thread, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true' };
-  const { messages } = await ask('conversations.replies', new URLSearchParams(page));
-  for (const each of Array.isArray(messages) ? messages.filter(isFields) : []) {
-    const { ts, text, metadata } = each;
-    if (!isFields(metadata) || metadata['event_type'] !== EVENT_TYPE || !Array.isArray(each['blocks'])) continue;
-    const before: readonly unknown[] = each['blocks'];
+  const answer = await ask('conversations.replies', new URLSearchParams(page));
+  for (const { ts, text, blocks: before } of postedIn(answer)) {
     const blocks = before.map((block) => {
       const pressed = pressIn(block);
       const request = closed.find(({ callId, run }) => pressed?.run === run.workflowId && pressed.callId === callId);
@@ -149,14 +153,14 @@ async function withoutButtons(
 
 /** What the buttons of a block answer; undefined if they are not ours, or there are none. */
 function pressIn(block: unknown): SlackButton | undefined {
-  if (!isFields(block) || block['type'] !== 'actions' || !Array.isArray(block['elements'])) return undefined;
-  for (const element of block['elements'].filter(isFields)) {
-    const value = typeof element['value'] === 'string' ? fieldsIn(element['value']) : {};
-    const read = SlackButton.safeParse(value);
-    if (read.success) return read.data;
-  }
-  return undefined;
+  const elements = Actions.safeParse(block).data?.elements ?? [];
+  return elements.flatMap(({ value }) => SlackButton.safeParse(fieldsIn(value)).data ?? [])[0];
 }
+
+const Actions = z.object({
+  type: z.literal('actions'),
+  elements: z.array(z.object({ value: z.string().catch('') })),
+});
 
 export function createSlackWebhookChannel(
   name: string,
@@ -187,23 +191,13 @@ async function asked(
   const isForm = body instanceof URLSearchParams;
   const type = isForm ? 'application/x-www-form-urlencoded' : 'application/json; charset=utf-8';
   const headers = { 'content-type': type, 'user-agent': 'countersign', ...bearer };
-  let status: number;
-  let retryAfterMs: number | undefined;
-  let text: string;
-  try {
-    const answer = await fetch(url, {
-      method: 'POST',
-      headers,
-      body: isForm ? body.toString() : JSON.stringify(body),
-      signal,
-    });
-    [status, retryAfterMs] = [answer.status, retryAfterOf(answer)];
-    text = await answer.text();
-  } catch (error) {
+  const unreached = (error: unknown): never => {
     throw undelivered(name, unreachedReason(error, signal.aborted));
-  }
-  if (isFinalStatus(status)) throw refusedBy(name, `answered ${status}`);
-  if (status < 200 || status >= 300) throw undelivered(name, `answered ${status}`, retryAfterMs);
+  };
+  const content = isForm ? body.toString() : JSON.stringify(body);
+  const answer = await fetch(url, { method: 'POST', headers, body: content, signal }).catch(unreached);
+  const text = await answer.text().catch(unreached);
+  assertTaken(name, answer.status, retryAfterOf(answer));
   return fieldsIn(text);
 }
 
@@ -235,7 +229,6 @@ function refusalOf(name: string, error: unknown): Error {
 
 type Mentions = Pick<SlackChannel, 'people' | 'groups'>;
 
-/** The message as blocks, with the text that notifications show. */
 function contentOf(message: Message, mentions: Mentions, compared: Compared): Fields {
   const requests = message.requests.slice(0, MOST_REQUESTS);
   const more = message.requests.length - requests.length + (message.more ?? 0);
@@ -291,8 +284,7 @@ function answersOf(request: LinkedRequest, isUncut: boolean): Fields[] {
 
 /** Undefined if Slack would not take so much. */
 function valueFor({ run, callId, digest, runId }: SlackButton): string | undefined {
-  const press: SlackButton = { run, callId, digest, runId };
-  const value = JSON.stringify(press);
+  const value = JSON.stringify({ run, callId, digest, runId } satisfies SlackButton);
   return value.length > VALUE_CHARACTERS ? undefined : value;
 }
 

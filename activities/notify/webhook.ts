@@ -12,8 +12,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { createSignedPost } from '../egress/webhook.ts';
-import { isFinalStatus } from '../kit/network.ts';
-import { type LinkedRequest, type Message, type MessageChannel, refusedBy, undelivered } from './port.ts';
+import { assertTaken, type LinkedRequest, type Message, type MessageChannel, undelivered } from './port.ts';
 
 export function createWebhookChannel(name: string, receiver: WebhookChannel, egress: Egress): MessageChannel {
   const post = createSignedPost({ ...receiver, what: `notify.channels.${name}.url` }, egress);
@@ -21,45 +20,29 @@ export function createWebhookChannel(name: string, receiver: WebhookChannel, egr
     send: async (message) => {
       const answer = await post(message.id, canonicalJson(bodyOf(message)));
       if (answer.kind === 'unreached') throw undelivered(name, answer.reason);
-      const { status, retryAfterMs } = answer;
-      if (status >= 200 && status < 300) return {};
-      if (isFinalStatus(status)) throw refusedBy(name, `answered ${status}`);
-      throw undelivered(name, `answered ${status}`, retryAfterMs);
+      assertTaken(name, answer.status, answer.retryAfterMs);
+      return {};
     },
   };
 }
 
 function bodyOf({ single, to, requests, more }: Message): WebhookMessage {
   const whom = { ids: [...to.ids], groups: [...to.groups] };
-  if (single === undefined)
-    return {
-      type: 'requests.digest',
-      data: {
-        to: whom,
-        requests: requests.map((request) => ({ ...ofRun(request), ...shown(request) })),
-        ...defined({ more }),
-      },
-    };
-  const { event, run } = single;
-  const { namespace, workflowId, initiator } = run;
+  if (single === undefined) {
+    const told = requests.map((request) => ({ ...ofRun(request), ...shown(request) }));
+    return { type: 'requests.digest', data: { to: whom, requests: told, ...defined({ more }) } };
+  }
+  const { event, ...of } = ofRun(single);
   return {
     type: `request.${event}`,
-    data: {
-      namespace,
-      run: workflowId,
-      tenant: initiator.tenant,
-      initiator: initiator.id,
-      to: whom,
-      requests: requests.map(shown),
-      ...defined({ more }),
-    },
+    data: { ...of, to: whom, requests: requests.map(shown), ...defined({ more }) },
   };
 }
 
 type DigestedRequest = Extract<WebhookMessage, { type: 'requests.digest' }>['data']['requests'][number];
 type ShownRequest = Omit<DigestedRequest, keyof ReturnType<typeof ofRun>>;
 
-function ofRun({ event, run: { namespace, workflowId, initiator } }: LinkedRequest) {
+function ofRun({ event, run: { namespace, workflowId, initiator } }: Pick<LinkedRequest, 'event' | 'run'>) {
   return { event, namespace, run: workflowId, tenant: initiator.tenant, initiator: initiator.id };
 }
 
@@ -71,7 +54,6 @@ function shown({ event: _, run: __, rules, explain, because, ...request }: Linke
     tool: visible(request.tool),
     arguments: visible(request.arguments),
     rules: [...rules],
-    ...(explain === undefined ? {} : { explain: explain.map(visible) }),
-    ...(because === undefined ? {} : { because: visible(because) }),
+    ...defined({ explain: explain?.map(visible), because: because && visible(because) }),
   };
 }

@@ -29,9 +29,9 @@ class ConditionInvalid extends Error {
   override readonly name = 'ConditionInvalid';
 }
 
-/** A condition compiles in a millisecond. One that does not compile in time counts as unreadable. */
+/** A condition compiles in a millisecond. */
 const COMPILE_MS = 5_000;
-/** Without its patterns. */
+/** About what a condition takes without its patterns. */
 const CONDITION_BYTES = 25_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
@@ -46,22 +46,19 @@ const METHODS = ['size', 'startsWith', 'endsWith', 'contains', 'matches', 'lower
 const OURS: Readonly<Record<string, string>> = { matches: 'matchesLinear', contains: 'containsBounded' };
 
 /** The environment that all conditions share; each is compiled in a copy. */
-const LANGUAGE = language();
-
-function language(): Environment {
-  const plain = new Environment({
+const LANGUAGE = withVariables(
+  new Environment({
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: 300, maxDepth: 24, maxListElements: 200, maxMapEntries: 20, maxCallArguments: 4 },
-  });
-  return withVariables(plain).registerFunction(
-    'string.containsBounded(string): bool',
-    (text: string, word: string) => {
-      if (word.length > LONGEST_WORD) throw new ConditionInvalid('the word looked for is too long');
-      return text.includes(word);
-    },
-    { async: false },
-  );
-}
+  }),
+).registerFunction(
+  'string.containsBounded(string): bool',
+  (text: string, word: string) => {
+    if (word.length > LONGEST_WORD) throw new ConditionInvalid('the word looked for is too long');
+    return text.includes(word);
+  },
+  { async: false },
+);
 
 /** @throws ConditionInvalid, with a reason that continues the name of the condition: `has …` */
 export function compileCondition(text: string): Condition {
@@ -75,21 +72,16 @@ export function compileCondition(text: string): Condition {
   }
 }
 
-/**
- * Returns an environment with its own patterns: one that a time limit interrupted is thrown away with its condition.
- */
-function environment(patterns: ReadonlyMap<string, Re2Pattern>): Environment {
-  return LANGUAGE.clone().registerFunction(
-    'string.matchesLinear(string): bool',
-    // Sound: a pattern is a literal, and was compiled with the condition.
-    (text: string, pattern: string) => (patterns.get(pattern) as Re2Pattern).isIn(text),
-    { async: false },
-  );
-}
-
 function compiled(text: string): Condition {
   const walk = new Walk();
-  const program = environment(walk.patterns).parse(text);
+  // An environment of its own: one that a time limit interrupted is thrown away with its condition.
+  const environment = LANGUAGE.clone().registerFunction(
+    'string.matchesLinear(string): bool',
+    // Sound: a pattern is a literal, and was compiled with the condition.
+    (given: string, pattern: string) => (walk.patterns.get(pattern) as Re2Pattern).isIn(given),
+    { async: false },
+  );
+  const program = environment.parse(text);
   walk.node(program.ast, false);
   const { valid, type, error } = program.check();
   if (!valid) throw new ConditionInvalid(`cannot be read: ${reasonOf(error)}`);
@@ -113,7 +105,6 @@ function reasonOf(error: unknown): string {
     .slice(0, 200);
 }
 
-/** Checks every part of a condition once, before anything is evaluated. */
 class Walk {
   readsEarlier = false;
   readonly patterns = new Map<string, Re2Pattern>();
@@ -192,14 +183,10 @@ function refuseUnknown(name: string, names: readonly string[]): void {
 }
 
 // Conditions are evaluated within limits of time: a policy is asked for every call, and anybody may write a run's own.
-//
-// 1. Conditions hold the thread for `CONDITION_MS` at a time, whatever they do. Slow ones share `TURN_MS` in one turn.
-//    Other work runs in between.
-// 2. A condition has failed (INV-G4) if it throws, says neither true nor false, or runs out of time; the rules say what
-//    follows.
-// 3. A condition is compiled once, and compiled anew after a time limit has interrupted it.
+// A condition has failed (INV-G4) if it throws, says neither true nor false, or runs out of time; the rules say what
+// follows.
 
-/** Thread time without a pause, and the limit of one condition. Conditions take microseconds each. */
+/** Limit of one condition, in which no other work runs. Conditions take microseconds each. */
 const CONDITION_MS = 50;
 /** Shared limit beyond each condition's own time: a busy machine makes many conditions slow without fault of any. */
 const TURN_MS = 5_000;
@@ -211,7 +198,7 @@ const MOST_KEPT_BYTES = 134_217_728;
 const MOST_PATTERNS = MOST_RULES;
 const UNREAD = 'was not read: those before it took the time that all of them may take';
 
-/** The time that one turn, or one dispatch, may spend on conditions. */
+/** The time that one turn or dispatch may spend on conditions. */
 export class ConditionClock {
   leftMs: number;
   /** Conditions that have run out of time, not tried again in this turn. */
@@ -231,7 +218,7 @@ export class Conditions {
   #keptBytes = 0;
   /** Conditions that policies in use want, the oldest policy first. They are not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
-  /** Called once a policy is no longer in use. */
+  /** Called when a policy is no longer in use. */
   #waiting: (() => void)[] = [];
   readonly #mostBytes: number;
 

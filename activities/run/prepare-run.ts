@@ -86,26 +86,25 @@ export function createPrepareRun(
       ...linksOf(config, spec),
       priority: priorityOf(config.fairness, spec),
       ...stretchOf(config),
-      ...outwardOf(config),
+      // A sink has acknowledged the whole ledger when the run ends.
+      ...(config.ledger === undefined ? { records: 'history' } : {}),
+      ...notifyOf(config),
       ...proven,
     };
   };
 }
 
-async function boundServers(config: Config, spec: RunSpec, readCatalog: ReadCatalog): Promise<ServerBinding[]> {
-  const { servers, agent, initiator } = spec;
+async function boundServers(
+  config: Config,
+  { servers, agent, initiator }: RunSpec,
+  readCatalog: ReadCatalog,
+): Promise<ServerBinding[]> {
   return await Promise.all(
     servers.map(async (server, index) => {
       const catalog = await readCatalog({ tenant: initiator.tenant, server: server.name });
       return bindServer(config, server, catalog, `servers[${index}]`, agent.model);
     }),
   );
-}
-
-/** Where the ledger and the messages of a run go. */
-function outwardOf(config: Config): Pick<PreparedRun, 'records' | 'notify'> {
-  // A sink has acknowledged the whole ledger when the run ends.
-  return { ...(config.ledger === undefined ? { records: 'history' } : {}), ...notifyOf(config) };
 }
 
 /** Returns nothing if no rule tells anybody: such a run has no event more. A run gathers nothing itself (docs/adr/0086). */
@@ -282,37 +281,29 @@ function bindServer(
     path,
   });
   if (isRefusal(execution)) throw new CountersignError(execution.code, execution.message, execution.facts);
-  if (configured !== undefined) {
-    const own = canonicalServerUrl(configured.url);
-    if (catalog?.connection !== undefined) assertConnectable(config, name, catalog.connection);
-    if (url !== undefined && canonicalServerUrl(url) !== own)
-      throw invalid(
-        `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
-        `${path}.url`,
-      );
-    const { startWaitSeconds, elicitation } = configured;
-    // A provider has no way to put questions of the server before people.
-    const asks = execution === 'hosted' ? { hosted: model } : defined({ holdSeconds: elicitation?.holdSeconds });
-    return {
-      name,
-      url: own,
-      ...defined({ taskQueue: configured.taskQueue ?? catalog?.connection?.taskQueue, allowedTools }),
-      ...(catalog === undefined ? {} : { catalog: true }),
-      ...defined({ startWaitSeconds }),
-      ...asks,
-    };
-  }
-  if (catalog?.connection !== undefined) {
-    assertConnectable(config, name, catalog.connection);
-    const { url: own, taskQueue } = catalog.connection;
-    return { name, url: own, ...defined({ taskQueue, allowedTools }), catalog: true };
-  }
-  if (url === undefined) {
+  const connection = catalog?.connection;
+  if (connection !== undefined) assertConnectable(config, name, connection);
+  const own = configured?.url ?? connection?.url ?? url;
+  if (own === undefined) {
     const message = `${path}.name: no server is configured as ${quotedName(name)}, and no url is given.${hint(name, config.servers)}`;
     throw new CountersignError('SERVER_UNKNOWN', message, { path: `${path}.name` });
   }
-  assertReachable(config, url, `${path}.url`);
-  return { name, url: canonicalServerUrl(url), ...defined({ allowedTools }) };
+  if (configured === undefined && connection === undefined) assertReachable(config, own, `${path}.url`);
+  if (url !== undefined && canonicalServerUrl(url) !== canonicalServerUrl(own))
+    throw invalid(
+      `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
+      `${path}.url`,
+    );
+  const { taskQueue = connection?.taskQueue, startWaitSeconds, elicitation } = configured ?? {};
+  return {
+    name,
+    url: canonicalServerUrl(own),
+    ...defined({ taskQueue, allowedTools }),
+    ...(catalog === undefined ? {} : { catalog: true }),
+    ...defined({ startWaitSeconds }),
+    // A provider has no way to put questions of the server before people.
+    ...(execution === 'hosted' ? { hosted: model } : defined({ holdSeconds: elicitation?.holdSeconds })),
+  };
 }
 
 function assertConnected({ status, server, connection }: CatalogSnapshot, url: string | undefined, path: string): void {

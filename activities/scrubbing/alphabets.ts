@@ -17,8 +17,6 @@ export interface Alphabet {
 
 export const NONE = 255;
 
-const { floor } = Math;
-
 const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const LOWER = UPPER.toLowerCase();
 const DIGITS = '0123456789';
@@ -77,14 +75,13 @@ export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort):
   return { bytes: made.subarray(0, length), locate };
 }
 
-/** The bytes that a secret may be made of, and the fewest in a row that are worth a look. */
 export interface Likely {
   /** 1 for each byte that may occur in a secret. */
   readonly bytes: Uint8Array;
+  /** In a row, to be worth a look. */
   readonly fewest: number;
 }
 
-/** Decodes the text with the alphabet, from each place at which an encoding can begin. */
 export function* decodings(
   text: Uint8Array,
   { values, bits }: Alphabet,
@@ -121,32 +118,40 @@ interface Run extends Span {
   readonly at: number;
 }
 
-/**
- * Returns runs of likely bytes. Most bytes are not read: if the last byte of a window is unlikely, no run crosses it.
- */
 function runsIn({ values, bits, first }: Written, { bytes: isLikely, fewest }: Likely, effort: Effort): Run[] {
-  const runs: Run[] = [];
   const count = Math.floor(((values.length - first) * bits) / 8);
   let kept = 0;
+  return stretchesOf(count, fewest, (at) => isLikely[byteAt(values, bits, first, at)] === 1, effort).map((span) => {
+    const at = kept;
+    kept += span.end - span.start + 1;
+    return { ...span, at };
+  });
+}
+
+/**
+ * Returns stretches of at least `fewest` positions that fit. Most positions are not looked at: if the last one of a
+ * window does not fit, no stretch crosses it.
+ */
+function stretchesOf(count: number, fewest: number, fits: (at: number) => boolean, effort: Effort): Span[] {
+  const found: Span[] = [];
   let start = 0;
   let looked = 0;
   while (start + fewest <= count) {
     let last = start + fewest - 1;
-    while (last >= start && isLikely[byteAt(values, bits, first, last)] === 1) last -= 1;
+    while (last >= start && fits(last)) last -= 1;
     looked += start + fewest - last;
     if (last >= start) {
       start = last + 1;
       continue;
     }
     let end = start + fewest;
-    while (end < count && isLikely[byteAt(values, bits, first, end)] === 1) end += 1;
+    while (end < count && fits(end)) end += 1;
     looked += end - start;
-    runs.push({ start, end, at: kept });
-    kept += end - start + 1;
+    found.push({ start, end });
     start = end + 1;
   }
   effort.spend(looked);
-  return runs;
+  return found;
 }
 
 function joined({ values, bits, first }: Written, runs: readonly Run[], effort: Effort): Uint8Array {
@@ -160,7 +165,7 @@ function joined({ values, bits, first }: Written, runs: readonly Run[], effort: 
 
 function byteAt(values: Uint8Array, bits: number, first: number, index: number): number {
   const bit = 8 * index;
-  const character = floor(bit / bits);
+  const character = Math.floor(bit / bits);
   const at = first + character;
   const window = ((values[at] ?? 0) << (2 * bits)) | ((values[at + 1] ?? 0) << bits) | (values[at + 2] ?? 0);
   return (window >>> (3 * bits - 8 - (bit - character * bits))) & 255;
@@ -179,43 +184,18 @@ function sourceOf(runs: readonly Run[], kept: number): number {
   return run === undefined ? kept : run.start + kept - run.at;
 }
 
-// Decodes bytes that were written as a list of numbers, as programs print arrays of bytes.
-
 const LARGEST = 255;
 
 /**
- * Decodes stretches of at least `fewest` numbers. A number that is no byte gives a zero, and so does the gap between
- * stretches.
+ * Decodes stretches of at least `fewest` numbers, as programs print arrays of bytes. A number that is no byte gives a
+ * zero, and so does the gap between stretches.
  */
 export function bytesFromNumbers(text: Uint8Array, fewest: number, effort: Effort): Derived | undefined {
-  const stretches = stretchesIn(text, 2 * fewest - 1, effort);
+  const stretches = stretchesOf(text.length, 2 * fewest - 1, (at) => !isLetter(text[at] ?? 0), effort);
   if (stretches.length === 0) return undefined;
   const most = stretches.reduce((sum, { start, end }) => sum + Math.ceil((end - start) / 2) + 1, 0);
   effort.spend(most);
   return derived(most, (made, watch) => read(text, stretches, made, watch));
-}
-
-/** Returns stretches without letters of at least that length. Most bytes of ordinary text are not read. */
-function stretchesIn(text: Uint8Array, fewest: number, effort: Effort): Span[] {
-  const found: Span[] = [];
-  let start = 0;
-  let looked = 0;
-  while (start + fewest <= text.length) {
-    let last = start + fewest - 1;
-    while (last >= start && !isLetter(text[last] ?? 0)) last -= 1;
-    looked += start + fewest - last;
-    if (last >= start) {
-      start = last + 1;
-      continue;
-    }
-    let end = start + fewest;
-    while (end < text.length && !isLetter(text[end] ?? 0)) end += 1;
-    looked += end - start;
-    found.push({ start, end });
-    start = end + 1;
-  }
-  effort.spend(looked);
-  return found;
 }
 
 /** @returns how many bytes were made */

@@ -45,7 +45,6 @@ for (const line of NAMES)
     for (const name of names) NAMED.set(name, meant.charCodeAt(0));
 const LONGEST_NAME = 32;
 
-/** One escape: the code it stands for, and its length in bytes. */
 interface Escape {
   /** A byte if `isByte` is set, else a code point. */
   readonly code: number;

@@ -65,7 +65,6 @@ function isByte(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255;
 }
 
-/** Pieces as one text that is searched. */
 export interface JoinedPieces {
   readonly bytes: Uint8Array;
   /** Returns for each piece its part of what was found in the bytes, in UTF-16 units. @param found united */

@@ -41,9 +41,10 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   // Made when it is first needed: its tables cost more than a short text, and a call that goes well needs one of three.
   let made: SecretSearch | undefined;
   const search = (): SecretSearch => (made ??= createSecretSearch(secrets));
+  const value = (given: unknown): unknown => rebuilt(given, masked(piecesOf(given, wellFormed), search()));
   return {
-    text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search())[0] ?? '',
-    value: (given) => rebuilt(given, masked(piecesOf(given, wellFormed), search())),
+    text: (given) => String(value(given)),
+    value,
     bytes: (given) => overwritten(given, search().spansIn(given)),
     largeValue: async (given) => {
       const pieces = piecesOf(given, wellFormed);
@@ -81,7 +82,6 @@ function joinedIfLong(pieces: readonly Piece[], { shortest, reach }: SecretSearc
   return units * 3 < shortest ? undefined : joinedPieces(pieces, reach);
 }
 
-/** Returns the texts of the pieces, with a mask in place of each span. */
 function textsWithout(
   pieces: readonly Piece[],
   spans: ReadonlyMap<number, readonly Span[]> = new Map(),
@@ -107,10 +107,7 @@ function maskedText(text: string, spans: readonly Span[]): string {
   return [...parts, text.slice(from)].join('');
 }
 
-/**
- * Does what `String.prototype.toWellFormed` of ES2024 does. With the `u` flag a surrogate matches only if it stands
- * alone.
- */
+/** With the `u` flag a surrogate matches only if it stands alone. */
 function wellFormed(value: string): string {
   return value.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }

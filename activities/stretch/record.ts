@@ -73,7 +73,6 @@ export class KeptRecord {
     return this.#turns.length === 0;
   }
 
-  /** Takes what a run has begun with. */
   begin(begun: Omit<BeginRecord, 'turns'>): void {
     this.#begun = begun;
   }
@@ -89,7 +88,6 @@ export class KeptRecord {
     this.#progress.set(progress.callId, progress);
   }
 
-  /** Drops the progress of a call that has ended. */
   forget(callId: string): void {
     this.#progress.delete(callId);
   }

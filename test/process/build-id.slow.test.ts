@@ -14,8 +14,10 @@ const TSX = createRequire(import.meta.url).resolve('tsx');
 /** Makes it, makes it and leaves it beside the code as `npm run build` does, or takes what lies there. */
 const MADE = `const { bundleWorkflows } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify(await bundleWorkflows(), ['buildId']));`;
-const WRITTEN = `const { writeBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
-console.log(JSON.stringify(await writeBuiltBundle(), ['buildId']));`;
+const WRITTEN = `const { bundleWorkflows, writeBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
+const made = await bundleWorkflows();
+await writeBuiltBundle(made);
+console.log(JSON.stringify(made, ['buildId']));`;
 const READ = `const { readBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify((await readBuiltBundle()) ?? {}, ['buildId']));`;
 

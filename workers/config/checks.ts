@@ -170,16 +170,17 @@ function checkIssuer(config: Config, refuse: Refuse): void {
 
 /** A key is recognised by its id, so ids must differ. */
 function checkKeyIds(config: Config, refuse: Refuse): void {
-  const kids = { 'issuer.keys': config.issuer?.keys ?? [], 'grants.keys': config.grants.keys };
-  for (const [path, keys] of Object.entries(kids)) {
-    const ids = keys.map(({ kid }) => kid);
-    refuseRepeated(path, ids, 'kid', refuse);
-  }
-  const vault = config.vault?.kind === 'directory' ? config.vault.keys : [];
-  const ids = { 'vault.keys': vault, 'trust.zone.keys': zoneKeysOf(config), 'encryption.keys': config.encryption.keys };
-  for (const [path, keys] of Object.entries(ids)) {
-    const own = keys.map(({ id }) => id);
-    refuseRepeated(path, own, 'id', refuse);
+  const { issuer, grants, vault, encryption } = config;
+  const lists: readonly (readonly [path: string, field: string, ids: readonly string[]])[] = [
+    ['issuer.keys', 'kid', (issuer?.keys ?? []).map(({ kid }) => kid)],
+    ['grants.keys', 'kid', grants.keys.map(({ kid }) => kid)],
+    ['vault.keys', 'id', (vault?.kind === 'directory' ? vault.keys : []).map(({ id }) => id)],
+    ['trust.zone.keys', 'id', zoneKeysOf(config).map(({ id }) => id)],
+    ['encryption.keys', 'id', encryption.keys.map(({ id }) => id)],
+  ];
+  for (const [path, field, ids] of lists) {
+    const at = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+    if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
   }
 }
 
@@ -214,11 +215,6 @@ function refuseDifferentLimits({ servers }: Config, refuse: Refuse): void {
   }
 }
 
-function refuseRepeated(path: string, ids: readonly string[], field: string, refuse: Refuse): void {
-  const at = ids.findIndex((id, index) => ids.indexOf(id) !== index);
-  if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
-}
-
 /** A URL of the configuration. URLs are grouped by purpose, since each kind has its own checks. */
 interface ConfiguredUrl {
   readonly path: string;
@@ -228,20 +224,16 @@ interface ConfiguredUrl {
 function checkChannels({ policy, notify, egress }: Config, refuse: Refuse): void {
   const nowhere = routeToNowhere(policy, Object.keys(notify.channels));
   if (nowhere !== undefined) refuse(nowhere.path, `names no channel of notify.channels: ${nowhere.channel}`);
-  for (const [name, channel] of Object.entries(notify.channels)) checkChannel(name, channel, egress, refuse);
-}
-
-function checkChannel(name: string, channel: Channel, egress: Config['egress'], refuse: Refuse): void {
-  if (channel.kind !== 'mail') return;
-  const path = ['notify', 'channels', name];
-  const isHere = isSecureTransport(
-    `http://${channel.host.includes(':') ? `[${channel.host}]` : channel.host}`,
-    egress.allowInsecure,
-  );
-  if (channel.tls === 'none' && !isHere)
-    refuse(pathText([...path, 'tls']), 'must not be none: mail and password would go in clear to another host');
-  if ((channel.user === undefined) !== (channel.password === undefined))
-    refuse(pathText([...path, 'password']), 'belongs to a user: state both, or neither');
+  for (const [name, channel] of Object.entries(notify.channels)) {
+    if (channel.kind !== 'mail') continue;
+    const { host, tls, user, password } = channel;
+    const path = ['notify', 'channels', name];
+    const isHere = isSecureTransport(`http://${host.includes(':') ? `[${host}]` : host}`, egress.allowInsecure);
+    if (tls === 'none' && !isHere)
+      refuse(pathText([...path, 'tls']), 'must not be none: mail and password would go in clear to another host');
+    if ((user === undefined) !== (password === undefined))
+      refuse(pathText([...path, 'password']), 'belongs to a user: state both, or neither');
+  }
 }
 
 /** Returns addresses to which this process connects. */

@@ -14,6 +14,7 @@ import { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
 import { routeToNowhere } from './routes.ts';
@@ -125,10 +126,8 @@ export class LivePolicy {
   async #policyOf(): Promise<OrganisationPolicy> {
     const file = await this.#readFile(this.#path, {}, '/');
     const what = file?.what ?? 'configuration';
-    const value: unknown = file?.value;
-    const picked =
-      typeof value === 'object' && value !== null && 'policy' in value ? { policy: value.policy } : undefined;
-    const { policy } = parseAs(Section, substitute(picked ?? {}, this.#environment, what), 'CONFIG_INVALID', what);
+    const picked = isFields(file?.value) && 'policy' in file.value ? { policy: file.value['policy'] } : {};
+    const { policy } = parseAs(Section, substitute(picked, this.#environment, what), 'CONFIG_INVALID', what);
     if (policy === undefined) {
       const none = OrganisationPolicy.parse({});
       if (canonicalJson(this.#current) === canonicalJson(none)) return none;

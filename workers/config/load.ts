@@ -147,37 +147,31 @@ export function substitute(
   path: readonly PropertyKey[] = [],
   onFound?: OnFound,
 ): unknown {
-  const inner = (item: unknown, key: PropertyKey): unknown =>
-    substitute(item, environment, what, [...path, key], onFound);
-  if (typeof value === 'string') return substituteText(value, environment, what, path, onFound);
-  if (Array.isArray(value)) return value.map(inner);
-  if (value === null || typeof value !== 'object') return value;
-  // fromEntries defines own properties, so a key `__proto__` stays a key and is refused as unknown.
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inner(item, key)]));
-}
-
-function substituteText(
-  text: string,
-  environment: Environment,
-  what: string,
-  path: readonly PropertyKey[],
-  onFound: OnFound | undefined,
-): string {
-  return text.replaceAll(REFERENCE, (whole, escaped: string | undefined, content: string | undefined) => {
-    if (escaped !== undefined) return escaped;
-    const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
-    if (name === undefined) {
-      const reason =
-        'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
-      throw invalid(what, path, reason);
-    }
-    const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
-    // A default also replaces an empty variable, as in a shell.
-    const chosen = otherwise === undefined ? found : found === undefined || found === '' ? otherwise : found;
-    if (chosen === undefined) throw invalid(what, path, `needs the environment variable ${name}, which is not set`);
-    if (chosen === found) onFound?.(path, chosen);
-    return chosen;
-  });
+  const textAt = (at: readonly PropertyKey[], text: string): string =>
+    text.replaceAll(REFERENCE, (whole, escaped: string | undefined, content: string | undefined) => {
+      if (escaped !== undefined) return escaped;
+      const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
+      if (name === undefined) {
+        const reason =
+          'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
+        throw invalid(what, at, reason);
+      }
+      const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
+      // A default also replaces an empty variable, as in a shell.
+      const chosen = otherwise === undefined ? found : found || otherwise;
+      if (chosen === undefined) throw invalid(what, at, `needs the environment variable ${name}, which is not set`);
+      if (chosen === found) onFound?.(at, chosen);
+      return chosen;
+    });
+  const valueAt = (at: readonly PropertyKey[], inner: unknown): unknown => {
+    if (typeof inner === 'string') return textAt(at, inner);
+    if (Array.isArray(inner)) return inner.map((item: unknown, index) => valueAt([...at, index], item));
+    if (inner === null || typeof inner !== 'object') return inner;
+    // fromEntries defines own properties, so a key `__proto__` stays a key and is refused as unknown.
+    const entries = Object.entries(inner).map(([key, item]: [string, unknown]) => [key, valueAt([...at, key], item)]);
+    return Object.fromEntries(entries) as unknown;
+  };
+  return valueAt(path, value);
 }
 
 function invalid(what: string, path: readonly PropertyKey[], reason: string): CountersignError {

@@ -24,12 +24,11 @@ export function warningsOf(config: Config): string[] {
     ...(config.issuer !== undefined && config.health === undefined
       ? ['issuer publishes its keys nowhere: no worker with this file has a health port (health.port).']
       : []),
-    ...Object.entries(config.servers).flatMap(([name, server]) => serverWarnings(name, server, config.policy)),
+    ...Object.entries(config.servers).flatMap(([name, server]) => serverWarnings(name, server)),
     ...ruleWarnings(config.policy, Object.keys(config.servers)),
     ...approverWarnings(config),
     ...forNobody(config),
     ...withoutSecond(config),
-    ...withoutServer(config),
     ...namesakeWarnings(config),
   ];
 }
@@ -58,29 +57,13 @@ function credentialWarnings(config: Config): string[] {
   });
 }
 
-function serverWarnings(name: string, server: Config['servers'][string], policy: Config['policy']): string[] {
-  const { url, protocol, elicitation, limits, repeatable } = server;
-  const warnings: string[] = [];
-  const warn = (field: string, what: string): void => {
-    warnings.push(`${pathText(['servers', name, field])} ${what}`);
-  };
-  // This is only a warning: ids of tenants and workspaces look the same.
-  if (new URL(url).pathname.split('/').some(looksRandom))
-    warn(
-      'url',
-      'has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.',
-    );
-  if (elicitation !== undefined && protocol === '2026-07-28')
-    warn('elicitation', 'never applies: a server of 2026-07-28 asks in another way, and waits on no connection.');
-  else if (elicitation !== undefined && limits?.concurrency === 1)
-    warn('elicitation', 'lets one call wait for people, and limits.concurrency lets no other leave meanwhile.');
-  const tools = policy.servers?.[name]?.tools ?? {};
-  for (const tool of repeatable) {
-    const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
-    const action = typeof rule === 'string' ? rule : rule?.action;
-    if (action === 'deny') warn('repeatable', `names ${tool}, which policy denies.`);
-  }
-  return warnings;
+/** This is only a warning: ids of tenants and workspaces look the same. */
+function serverWarnings(name: string, { url }: Config['servers'][string]): string[] {
+  if (!new URL(url).pathname.split('/').some(looksRandom)) return [];
+  const path = pathText(['servers', name, 'url']);
+  return [
+    `${path} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
+  ];
 }
 
 /** Settings of a layer, a tool's entry or a rule. */
@@ -121,7 +104,6 @@ function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)
   });
 }
 
-/** Returns warnings about approvers and times of a policy that can never take effect. */
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
@@ -211,18 +193,6 @@ function withoutSecond({ catalog: { administrators, loosening }, policy }: Confi
         ]
       : [];
   });
-}
-
-/** Named credentials serve only servers that are in a catalog and in no configuration. */
-function withoutServer({ catalog, credentials }: Config): string[] {
-  const reachable = new Set(catalog.origins.map((url) => new URL(url).origin));
-  return Object.entries(credentials).flatMap(([name, { origins }]) =>
-    origins.some((url) => reachable.has(new URL(url).origin))
-      ? []
-      : [
-          `${pathText(['credentials', name])} can be used by no catalog: none of its origins stands in catalog.origins.`,
-        ],
-  );
 }
 
 /** Reports names with one address in trust mode `signed`: signed consent names a server by its address alone. */
@@ -338,7 +308,6 @@ function unread({ rules = [] }: Organisation): string[] {
   );
 }
 
-/** Reports temporary measures, which are easily forgotten. */
 function emergencies({ halt, rules = [] }: Organisation, now: number): string[] {
   const glass = rules.flatMap(({ breakGlass }, index) => {
     if (breakGlass === undefined) return [];

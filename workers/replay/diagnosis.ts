@@ -4,7 +4,6 @@
  * 1. A query is named only with proof: with the missing task put in, this build replays what it did not replay before.
  * 2. Without proof, the build that wrote the task that does not fit shows what is likely, and the text says that it is
  *    no more.
- * 3. The repair of a history is pure (`guessesAt`).
  */
 import { defined } from '../../contracts/defined.ts';
 import { ownBundle } from '../kept-bundle.ts';
@@ -55,7 +54,7 @@ export async function diagnosisOf(
       ...unknown,
       text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
     };
-  if (writer === (await (buildId ??= thisBuild())))
+  if (writer === (await (ownBuild ??= ownBundle())).buildId)
     return {
       ...unknown,
       text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
@@ -106,21 +105,14 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/** The build id of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
-let buildId: Promise<string> | undefined;
-
-async function thisBuild(): Promise<string> {
-  const bundle = await ownBundle();
-  return bundle.buildId;
-}
+/** The bundle of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
+let ownBuild: ReturnType<typeof ownBundle> | undefined;
 
 /** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */
 const UNNAMED = /^@temporalio\/worker@/;
 
-// Repairs a history that a query has damaged: puts back the workflow task in which the worker took in what the query
-// brought (docs/adr/0013, 0045).
-//
-// The worker went on from a task that the history lacks. It took in events before their own task had come, with the
+// Repairs a history that a query has damaged, by the workflow task in which the worker took in what the query brought
+// (docs/adr/0013, 0045). The worker went on from a task that the history lacks. It took in events before their own task had come, with the
 // clock of the task before, or of one that was given to another worker and never done. Its commands are then recorded
 // under the next real task. With the missing task in its place, the history replays.
 
@@ -210,19 +202,21 @@ function unseen(
   const region = between(first, started);
   const taken = region.filter((index) => index <= took && !isOfTask(events[index]));
   const rest = region.filter((index) => !taken.includes(index));
-  const scheduled = {
-    ...events.find(({ eventId }) => Number(eventId) === Number(attemptOf(events[task]).scheduledEventId)),
-    eventId: MADE.scheduled,
-    eventTime: beside(clock?.eventTime),
-  };
-  const start = startedLike(events[started], beside(clock?.eventTime));
-  const done = completedLike(events[task], MADE.scheduled, MADE.started, beside(clock?.eventTime));
+  const eventTime = beside(clock?.eventTime);
+  const ofTask = events.find(({ eventId }) => Number(eventId) === Number(attemptOf(events[task]).scheduledEventId));
+  const scheduled = madeLike(ofTask, { eventId: MADE.scheduled, eventTime });
+  const attributes = { ...events[started]?.workflowTaskStartedEventAttributes, scheduledEventId: MADE.scheduled };
+  const start = madeLike(events[started], {
+    eventId: MADE.started,
+    eventTime,
+    workflowTaskStartedEventAttributes: attributes,
+  });
+  const done = completedLike(events[task], MADE.scheduled, MADE.started, eventTime);
   const eventsAt = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
   const mended = [
     ...events.slice(0, first),
     ...eventsAt(taken),
-    // Sound: events of the history with other ids and times.
-    scheduled as unknown as HistoryEvent,
+    scheduled,
     start,
     done,
     ...under(commands.slice(0, count), done),
@@ -245,11 +239,9 @@ const MADE = { scheduled: 1_000_000_001, started: 1_000_000_002, completed: 1_00
 
 type Attempt = NonNullable<HistoryEvent['workflowTaskCompletedEventAttributes']>;
 
-function startedLike(event: HistoryEvent | undefined, eventTime: Time): HistoryEvent {
-  const attributes = { ...event?.workflowTaskStartedEventAttributes, scheduledEventId: MADE.scheduled };
-  const made = { ...event, eventId: MADE.started, eventTime, workflowTaskStartedEventAttributes: attributes };
-  // Sound: a replay encodes ids whether they are numbers or Longs.
-  return made as unknown as HistoryEvent;
+function madeLike(event: HistoryEvent | undefined, over: object): HistoryEvent {
+  // A replay encodes ids whether they are numbers or Longs.
+  return { ...event, ...over };
 }
 
 function completedLike(
@@ -259,9 +251,7 @@ function completedLike(
   eventTime: Time,
 ): HistoryEvent {
   const attributes = { ...event?.workflowTaskCompletedEventAttributes, scheduledEventId, startedEventId };
-  const made = { ...event, eventId: MADE.completed, eventTime, workflowTaskCompletedEventAttributes: attributes };
-  // Sound: as above.
-  return made as unknown as HistoryEvent;
+  return madeLike(event, { eventId: MADE.completed, eventTime, workflowTaskCompletedEventAttributes: attributes });
 }
 
 /** Returns the commands as those of another task. */
@@ -274,11 +264,12 @@ function under(commands: readonly HistoryEvent[], { eventId }: HistoryEvent): Hi
 /** Renumbers events in their order, with every reference to another event. */
 function renumbered(events: readonly HistoryEvent[]): HistoryEvent[] {
   const numbers = new Map(events.map(({ eventId }, index) => [Number(eventId), index + 1]));
-  // Sound: as above.
-  return events.map((event, index) => ({
-    ...changed(event, (_field, id) => numbers.get(Number(id)) ?? id),
-    eventId: index + 1,
-  })) as unknown as HistoryEvent[];
+  return events.map((event, index) =>
+    madeLike(
+      changed(event, (_field, id) => numbers.get(Number(id)) ?? id),
+      { eventId: index + 1 },
+    ),
+  );
 }
 
 const REFERENCE = /EventId$/;

@@ -60,19 +60,11 @@ export function withMessages({ events }: History, messages: readonly Message[], 
       },
     },
   }));
+  const scheduled = { eventId: last + 1, workflowTaskScheduledEventAttributes: { attempt: 1 } };
+  const started = { eventId: last + 2, workflowTaskStartedEventAttributes: { scheduledEventId: last + 1 } };
   const task = [
-    {
-      eventId: last + 1,
-      eventTime,
-      eventType: WORKFLOW_TASK_SCHEDULED,
-      workflowTaskScheduledEventAttributes: { attempt: 1 },
-    },
-    {
-      eventId: last + 2,
-      eventTime,
-      eventType: WORKFLOW_TASK_STARTED,
-      workflowTaskStartedEventAttributes: { scheduledEventId: last + 1 },
-    },
+    { ...scheduled, eventTime, eventType: WORKFLOW_TASK_SCHEDULED },
+    { ...started, eventTime, eventType: WORKFLOW_TASK_STARTED },
   ];
   // Sound: protobuf takes plain numbers where its own messages hold Long.
   return { events: [...(events ?? []), ...admitted, ...task] } as History;
@@ -92,7 +84,6 @@ export function answerTo(id: string, commands: readonly Command[]): string {
 }
 
 interface Question {
-  /** Says in words what is sent. */
   readonly name: string;
   readonly update: string;
   readonly input: unknown;
@@ -313,11 +304,8 @@ function roundsFor(
   ];
 }
 
-const WAITING: ReadonlySet<RunState['status']> = new Set(['waiting']);
-
-/** True if the run takes every right answer. */
 function isTaking({ status, endsAs, signing }: RunState): boolean {
-  return WAITING.has(status) && endsAs === undefined && signing === undefined;
+  return status === 'waiting' && endsAs === undefined && signing === undefined;
 }
 
 /** True if one named person may answer the request at any time. */
@@ -373,9 +361,11 @@ function wrongAnswers(request: ApprovalRequest, now: number): readonly Question[
     { ...wrong('by the update of other requests', said), update },
     ...(excluded === undefined ? [] : [wrong('by one who is excluded', { approver: { id: excluded, groups } })]),
     ...laterPeople(request, now).map((id) => wrong('by one who is asked later', { approver: { id, groups: [] } })),
-    ...(about === undefined ? wrongDecisions(request, wrong) : []),
     ...(about === undefined
-      ? votes.map(({ approver }) => wrong('by one who has agreed', { approver, comment: 'once more' }))
+      ? [
+          ...wrongDecisions(request, wrong),
+          ...votes.map(({ approver }) => wrong('by one who has agreed', { approver, comment: 'once more' })),
+        ]
       : []),
     ...(about?.kind === 'authorization' && about.wants === 'grant'
       ? [wrong('by mere consent', { kind: 'consent', reason: undefined })]

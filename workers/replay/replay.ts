@@ -5,9 +5,6 @@
  * 1. Interceptors and codec are those of the workers, or every history diverges.
  * 2. Each history has its own result, in the order of histories; one that is unreadable, or stops the replayer, does
  *    not hide the others.
- * 3. Wanted changes of what a waiting run does are listed with their exact values and the decision behind each. Any
- *    change that is not listed is a difference. Other commands, or another order, need a patch
- *    (`workflows/versions.ts`).
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
@@ -20,7 +17,7 @@ import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
-import type { Deed, History, Recorded } from './recorded-history.ts';
+import type { History, Recorded } from './recorded-history.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
@@ -198,24 +195,4 @@ function keylessIn({ message }: Error): CountersignError | undefined {
 /** True if nothing can be said of a history, since a key of it is not here. */
 export function isKeyless(error: Error): boolean {
   return error instanceof CountersignError && error.facts['path'] === 'encryption.keys';
-}
-
-export interface WantedChange {
-  readonly what: Deed['what'];
-  readonly part: string;
-  /** Returns the recorded value, or its wanted form now. */
-  adopt(before: unknown, now: unknown): unknown;
-  /** Why it harms no waiting run. */
-  readonly decision: string;
-}
-
-/** None so far. */
-const WANTED: readonly WantedChange[] = [];
-
-/** Returns the recorded parts as a run would have recorded them with the wanted changes. */
-export function withWantedChanges(recorded: Deed, planned: Deed, wanted = WANTED): Deed['parts'] {
-  const parts = { ...recorded.parts };
-  for (const { what, part, adopt } of wanted)
-    if (recorded.what === what) parts[part] = adopt(parts[part], planned.parts[part]);
-  return parts;
 }

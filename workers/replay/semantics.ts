@@ -4,7 +4,7 @@
  * longer deadline or a second attempt.
  *
  * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`), as a change of its
- *    commands does, or an entry with its exact values in `replay.ts`.
+ *    commands does.
  * 2. A message names event and path, never a value: values are prompts and arguments.
  * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold the
  *    id.
@@ -17,7 +17,7 @@ import type { Command, InspectorSinks } from '../../workflows/interceptors/repla
 import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
-import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
+import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
 export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
@@ -150,7 +150,7 @@ async function differenceIn(
   for (const deed of deeds) {
     if (deed.eventId <= from || deed.eventId >= to) continue;
     const now = planned.get(deed.key);
-    const path = now === undefined ? '' : firstDifference(withWantedChanges(deed, now), now.parts, '');
+    const path = now === undefined ? '' : firstDifference(deed.parts, now.parts, '');
     if (path !== undefined) return difference(deed, path);
   }
   return undefined;
@@ -162,7 +162,6 @@ function difference({ eventId, what }: RecordedDeed, path: string): Error {
   return new CountersignError('REPLAY_FAILED', message, { eventId, path });
 }
 
-/** Returns the path of the first place where two JSON values differ. */
 function firstDifference(one: unknown, other: unknown, path: string): string | undefined {
   if (Object.is(one, other)) return undefined;
   if (!isFields(one) || !isFields(other) || Array.isArray(one) !== Array.isArray(other)) return path;
@@ -174,6 +173,7 @@ function firstDifference(one: unknown, other: unknown, path: string): string | u
   return undefined;
 }
 
+/** Lists, too. */
 function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }

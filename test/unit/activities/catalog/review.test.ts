@@ -1,6 +1,6 @@
 /** What the configuration says of a change of a catalog (S3.6). */
 import { describe, expect, test } from '@jest/globals';
-import { configuredCapabilities, createReviewChange } from '../../../../activities/catalog/review.ts';
+import { createReviewChange } from '../../../../activities/catalog/review.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import type { ReviewInput } from '../../../../contracts/wire/catalog.ts';
 
@@ -12,7 +12,7 @@ const OFF = { enabled: false, requiresApproval: false, denied: false };
 
 async function review(given: ConfigInput, wanted: Partial<ReviewInput>) {
   const config = Config.parse(given);
-  return await createReviewChange(config, configuredCapabilities(config))({ ...BASE, ...wanted });
+  return await createReviewChange(config)({ ...BASE, ...wanted });
 }
 
 async function objections(given: ConfigInput, wanted: Partial<ReviewInput>): Promise<string[]> {

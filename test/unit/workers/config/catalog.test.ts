@@ -122,13 +122,6 @@ describe('what is allowed and probably not meant', () => {
     ]);
   });
 
-  test('credentials that no catalog may use', async () => {
-    expect(await warnings(credentials())).toEqual([
-      'credentials.vault can be used by no catalog: none of its origins stands in catalog.origins.',
-    ]);
-    expect(await warnings(credentials(), catalog({ origins: [`${ORIGIN}/`] }))).toEqual([]);
-  });
-
   test("a run's own grant, where no run can have one", async () => {
     const given = { credentials: { own: { use: { kind: 'given' }, origins: [ORIGIN] } } };
     const reachable = catalog({ origins: [ORIGIN] });

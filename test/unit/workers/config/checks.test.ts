@@ -156,28 +156,8 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     expect(await warnings({ ...server('https://a.example.com'), policy: { givenTokens: 'deny' } })).toContain(
       'policy.givenTokens: deny forbids',
     );
-    const holding = { url: 'https://a.example.com', credentials: { kind: 'none' }, elicitation: { holdSeconds: 60 } };
-    expect(await warnings({ servers: { notes: { ...holding, limits: { concurrency: 2 } } } })).toBe('');
-    expect(await warnings({ servers: { notes: { ...holding, protocol: '2026-07-28' } } })).toContain(
-      'servers.notes.elicitation never applies',
-    );
-    expect(await warnings({ servers: { notes: { ...holding, limits: { concurrency: 1 } } } })).toContain(
-      'servers.notes.elicitation lets one call wait for people',
-    );
     const secret = await warnings(server('https://a.example.com/s/cAnArY0123456789/mcp'));
     expect(secret).toContain('servers.notes.url has a part that looks like a secret');
     expect(secret).not.toContain('cAnArY');
-    const notes = {
-      url: 'https://a.example.com',
-      credentials: { kind: 'none' },
-      repeatable: ['read', 'wipe', 'toString'],
-    };
-    for (const wipe of ['deny', { action: 'deny' }]) {
-      const text = await warnings({
-        servers: { notes },
-        policy: { servers: { notes: { tools: { read: 'allow', wipe } } } },
-      });
-      expect(text).toBe('servers.notes.repeatable names wipe, which policy denies.');
-    }
   });
 });
