@@ -45,11 +45,7 @@ export interface RecoverOptions {
  * @param about how a workflow that is not there is named
  * @throws CountersignError `RUN_NOT_FOUND`, `CATALOG_NOT_FOUND`
  */
-export async function livingHistory(
-  client: Client,
-  workflowId: string,
-  about: Subject = workflowId,
-) {
+export async function livingHistory(client: Client, workflowId: string, about: Subject = workflowId) {
   const { runId, status } = await client.workflow
     .getHandle(workflowId)
     .describe()
