@@ -73,8 +73,8 @@ export const QUERIES = {
 } as const;
 
 /**
- * Search attributes with their Temporal types, as the SDK takes them for keys. Registered by `countersign setup`.
- * Never encrypted by Temporal: no argument, no free text of a model or tool may go here.
+ * Search attributes with their Temporal types, as the SDK takes them for keys. Registered by `countersign setup`. Never
+ * encrypted by Temporal: no argument, no free text of a model or tool may go here.
  */
 export const SEARCH_ATTRIBUTES = {
   status: { name: 'CountersignStatus', type: 'KEYWORD' },

@@ -1,6 +1,6 @@
 /**
- * Starts a real MCP server that this project did not write, for trials:
- * `@modelcontextprotocol/server-filesystem` behind `mcp-proxy`, on one folder, on loopback.
+ * Starts a real MCP server that this project did not write, for trials: `@modelcontextprotocol/server-filesystem`
+ * behind `mcp-proxy`, on one folder, on loopback.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

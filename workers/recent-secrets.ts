@@ -1,7 +1,7 @@
 /**
- * Remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too
- * (INV-S1). A message of a server or a library about a call may quote the token.
- * Only this process remembers, and only the newest: an older secret is no longer found.
+ * Remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too (INV-S1).
+ * A message of a server or a library about a call may quote the token. Only this process remembers, and only the
+ * newest: an older secret is no longer found.
  */
 import { LRUCache } from 'lru-cache';
 import type { TokenBroker } from '../activities/tokens/port.ts';

@@ -1,6 +1,6 @@
 /**
- * Says what the configuration holds about a change of a catalog: who may make it, and whether later runs
- * could honour it.
+ * Says what the configuration holds about a change of a catalog: who may make it, and whether later runs could honour
+ * it.
  *
  * 1. The configuration is asked for each change, so that a right that was taken away counts at once.
  * 2. In trust mode `signed` the person who asks is proven first (`activities/trust/change-proof.ts`).

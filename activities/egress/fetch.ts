@@ -3,8 +3,7 @@
  *
  * It does not own deadlines: each user has its own. A silent stream is not a dead one, so no time ends it here.
  * 1. Only origins that the configuration names may be asked, and of these only the ones that an outlet was opened for.
- * 2. URL and address are judged before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
- *    is sent.
+ * 2. URL and address are judged before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing is sent.
  * 3. No redirect is followed. A caller that follows one asks here again, and is held to the outlet's origins.
  * 4. Headers of an answer are bounded, and so is its body, after decompression.
  * 5. No proxy of the environment is used: it would resolve names anew, unchecked.

@@ -3,8 +3,7 @@
  * whether policy, schema and people's consent let the tool be called as it is now.
  *
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
- * definition, and Temporal's own word on who scheduled the dispatch.
- * Statements of people are proven in `statement.ts`.
+ * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
  * 1. A changed definition is described in one bounded line. The server's words in it are quoted as JSON and cut; the
  *    viewer escapes the line like any text of a server.
  */

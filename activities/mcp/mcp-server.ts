@@ -300,8 +300,8 @@ export interface CallDeadline {
 }
 
 /**
- * Sends one leg, and reports how that ended. Does not throw for the server or the network.
- * One function, because what is heard on the way changes what is kept, said and returned in the end.
+ * Sends one leg, and reports how that ended. Does not throw for the server or the network. One function, because what
+ * is heard on the way changes what is kept, said and returned in the end.
  */
 async function sendCall(
   session: Session,

@@ -511,9 +511,9 @@ function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
 // 5. The call, and the requests before it, leave with the token that the session was given, once (INV-X1). Later
 //    requests may need another token, because people's answers leave long after the call. They are sent again once
 //    after a 401, which proves that they were not acted on (RFC 6750 §3.1).
-// 6. A token that is bound to a key leaves with a proof and the scheme `DPoP`, whoever wrote the request. A request that
-//    the server refused for want of its nonce, the call too, is sent again once: it was not acted on (RFC 9449 §9).
-//    A server that asks in the middle of the call works on it: then the call is not sent again.
+// 6. A token that is bound to a key leaves with a proof and the scheme `DPoP`, whoever wrote the request. A request
+//    that the server refused for want of its nonce, the call too, is sent again once: it was not acted on (RFC 9449
+//    §9). A server that asks in the middle of the call works on it: then the call is not sent again.
 
 /** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;

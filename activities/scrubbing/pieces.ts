@@ -1,6 +1,6 @@
 /**
- * Collects the strings of a JSON value and says which of them are searched together. A secret that was split
- * over neighbours is found only if its parts are adjacent.
+ * Collects the strings of a JSON value and says which of them are searched together. A secret that was split over
+ * neighbours is found only if its parts are adjacent.
  *
  * 1. All strings and keys are searched in order. Then the values alone, the keys alone, and the values of fields of one
  *    name are joined, as in texts of several parts. The joined texts are searched only around each end, where a secret

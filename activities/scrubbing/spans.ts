@@ -1,6 +1,6 @@
 /**
- * Handles stretches of bytes: it joins overlapping ones, maps them back to the bytes they were derived from,
- * and bounds the effort of a search.
+ * Handles stretches of bytes: it joins overlapping ones, maps them back to the bytes they were derived from, and bounds
+ * the effort of a search.
  */
 
 /** A half-open stretch: `end` is the first position after it. */

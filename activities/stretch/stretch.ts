@@ -83,8 +83,8 @@ export function finalFailure(error: unknown): CodedFailure | undefined {
 
 /**
  * Codes by which the provider has answered: another worker with the same settings would hear the same, and a provider
- * that has called by itself might do so again. Any other failure is this worker's, which may have
- * lost a conversation that the run does not have yet.
+ * that has called by itself might do so again. Any other failure is this worker's, which may have lost a conversation
+ * that the run does not have yet.
  */
 const SAID_BY_MODEL: ReadonlySet<ErrorCode> = new Set(['MODEL_REJECTED', 'MODEL_OUTPUT_INVALID', 'HOSTED_UNSUPPORTED']);
 

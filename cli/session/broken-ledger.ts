@@ -1,6 +1,6 @@
 /**
- * Finds out why a ledger is broken, or why histories do not replay, as far as Temporal's history tells.
- * Somebody changed the ledger, a query damaged the run, or this build is at fault.
+ * Finds out why a ledger is broken, or why histories do not replay, as far as Temporal's history tells. Somebody
+ * changed the ledger, a query damaged the run, or this build is at fault.
  *
  * 1. The cause of a broken ledger is sought only if a copy differs from its run (`isRecordInDoubt`). An unknown key, a
  *    missing signature or a head noted elsewhere does not say who wrote what.

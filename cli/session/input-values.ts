@@ -1,6 +1,6 @@
 /**
- * Turns words of the command line into answers to a server's questions. It gives them their types; the run
- * checks whether they fit.
+ * Turns words of the command line into answers to a server's questions. It gives them their types; the run checks
+ * whether they fit.
  */
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads a run that answers nothing because its workflow tasks fail. It reads the run's history, as far as
- * this build replays it.
+ * Reads a run that answers nothing because its workflow tasks fail. It reads the run's history, as far as this build
+ * replays it.
  *
  * 1. A run counts as stuck only if its history says that a task has failed. A run that no worker serves is not read
  *    like this.

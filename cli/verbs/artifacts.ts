@@ -1,6 +1,6 @@
 /**
- * Implements `countersign artifacts`, which removes stored tool lists, segments and results that nobody
- * needs, and `countersign forget`.
+ * Implements `countersign artifacts`, which removes stored tool lists, segments and results that nobody needs, and
+ * `countersign forget`.
  */
 import { Client } from '@temporalio/client';
 import { InvalidArgumentError } from 'commander';

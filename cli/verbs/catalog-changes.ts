@@ -1,6 +1,6 @@
 /**
- * Implements the verbs of `countersign catalog` that change a catalog: `connect`, `disconnect`, `allow`,
- * `ask`, `deny`, `enable`, `disable`, `approve` and `reject`.
+ * Implements the verbs of `countersign catalog` that change a catalog: `connect`, `disconnect`, `allow`, `ask`, `deny`,
+ * `enable`, `disable`, `approve` and `reject`.
  *
  * 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed; what
  *    an earlier message of the same command has changed stays.

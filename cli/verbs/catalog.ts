@@ -1,6 +1,6 @@
 /**
- * Implements `countersign catalog` and its verbs that read, export, import and refresh. The other changes are
- * in `catalog-changes.ts`.
+ * Implements `countersign catalog` and its verbs that read, export, import and refresh. The other changes are in
+ * `catalog-changes.ts`.
  */
 import type { CatalogHandle } from '../../client/index.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';

@@ -1,6 +1,6 @@
 /**
- * Implements `countersign policy`: it checks, explains and tests the organisation's policy before anything
- * runs under it.
+ * Implements `countersign policy`: it checks, explains and tests the organisation's policy before anything runs under
+ * it.
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';

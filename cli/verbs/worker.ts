@@ -1,6 +1,6 @@
 /**
- * Implements `countersign worker`, which serves runs, tool calls or both until it is asked to end, and
- * `countersign setup`.
+ * Implements `countersign worker`, which serves runs, tool calls or both until it is asked to end, and `countersign
+ * setup`.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import {

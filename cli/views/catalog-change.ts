@@ -1,6 +1,6 @@
 /**
- * Writes what people read when they change a catalog or decide on somebody else's change: results, import
- * plans, refreshes and ledger lines.
+ * Writes what people read when they change a catalog or decide on somebody else's change: results, import plans,
+ * refreshes and ledger lines.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { CatalogAck, CatalogSnapshot, PendingChange, RefreshReport } from '../../contracts/schemas/catalog.ts';

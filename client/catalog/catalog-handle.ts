@@ -143,8 +143,8 @@ export class CatalogHandle {
   }
 
   /**
-   * Sets the operators' settings of tools: either the whole list is taken, or nothing.
-   * An answer `waiting` names the change that a second administrator must decide.
+   * Sets the operators' settings of tools: either the whole list is taken, or nothing. An answer `waiting` names the
+   * change that a second administrator must decide.
    */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
     return await this.#update('setToolPolicies', catalogMessage(SetToolPolicies, input, 'change'));

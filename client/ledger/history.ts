@@ -1,6 +1,6 @@
 /**
- * Compares a ledger with Temporal's history in both directions: decisions, messages, dispatches and outcomes,
- * as long as the history is retained.
+ * Compares a ledger with Temporal's history in both directions: decisions, messages, dispatches and outcomes, as long
+ * as the history is retained.
  *
  * 1. The ledger is read before and after the history. An entry in only one reading may be in progress, and is no fault.
  * 2. Answers to requests are read as people signed them, so that `proofs.ts` can compare them with the entries.

@@ -1,9 +1,9 @@
 /**
  * Tells whether a copy of a ledger differs from the run's only in times, as a query can cause it.
  *
- * Such a query makes a worker write entries with the clock of an earlier workflow task, and the copy gets them so.
- * A worker that rebuilds the run writes them with the clock of their own task. The signed head then does not fit
- * although nobody changed anything. The functions are pure.
+ * Such a query makes a worker write entries with the clock of an earlier workflow task, and the copy gets them so. A
+ * worker that rebuilds the run writes them with the clock of their own task. The signed head then does not fit although
+ * nobody changed anything. The functions are pure.
  * 1. For each entry that differs, both times are those of workflow tasks, and the copy's time is not the later one.
  * 2. The facts are the same, except for deadlines that were counted from such a time: these differ by as much as that
  *    time does.

@@ -108,8 +108,8 @@ export class RunHandle {
   }
 
   /**
-   * Answers or declines what a server asks for in the middle of a call (`request.about.requests`).
-   * If the answer got lost, send it again with the same `decisionId`.
+   * Answers or declines what a server asks for in the middle of a call (`request.about.requests`). If the answer got
+   * lost, send it again with the same `decisionId`.
    * @throws CountersignError as `decide`; `DECISION_INVALID` names the field that does not fit
    */
   async provideInput(input: ProvisionInput): Promise<PauseAck> {

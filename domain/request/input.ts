@@ -1,7 +1,6 @@
 /**
  * Checks answers to a server's questions in mid-call, by the form rules of MCP 2026-07-28 (client/elicitation
- * "Requested
- * Schema"), and matches answers to questions. `domain/request/pause.ts` says who may answer.
+ * "Requested Schema"), and matches answers to questions. `domain/request/pause.ts` says who may answer.
  *
  * 1. An answer belongs to one question: the same key, and the same request to the letter. Anything else is another
  *    question, and a person is asked (INV-G4).

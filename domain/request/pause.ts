@@ -1,6 +1,6 @@
 /**
- * A pause is a request for something other than consent: an outcome, a server's question, a missing authorization.
- * What an answer does is in `outcome.ts`, `provision.ts` and `authorization.ts` beside this.
+ * A pause is a request for something other than consent: an outcome, a server's question, a missing authorization. What
+ * an answer does is in `outcome.ts`, `provision.ts` and `authorization.ts` beside this.
  *
  * 1. It is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
  * 2. The call keeps the consent with which it left, and the consent keeps its digest: an answer consents to nothing.

@@ -75,8 +75,8 @@ export function heard(run: Run, say: Say): Change {
 
 /**
  * Withdraws what a waiting interruption overtakes: open requests and throttled calls. Calls in flight end by
- * themselves;
- * a question on an open connection is closed. Lists of tools go on, since no model reads the message without them.
+ * themselves; a question on an open connection is closed. Lists of tools go on, since no model reads the message
+ * without them.
  * @param putOff calls that are to be sent again after a while, or once their client is back; absent in runs of an older
  * build (patch `as-documented`)
  */

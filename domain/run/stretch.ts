@@ -1,8 +1,8 @@
 /**
  * What a stretch may do, and what a run takes over of it (docs/adr/0058). Activity and run apply the same transitions.
  *
- * 1. A call leaves within a stretch only if policy allows it, its tool is repeatable, and its server is among
- *    those that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
+ * 1. A call leaves within a stretch only if policy allows it, its tool is repeatable, and its server is among those
+ *    that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
  * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends
  *    it again by an activity of its own.
  */

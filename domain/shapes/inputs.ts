@@ -1,7 +1,7 @@
 /**
  * Reads the input of workflows without trust: any writer of the namespace can send any value. Messages and the claims
- * of
- * signatures by their schemas (docs/adr/0052), which are values only here; answers of activities by the shapes below.
+ * of signatures by their schemas (docs/adr/0052), which are values only here; answers of activities by the shapes
+ * below.
  *
  * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
  *    values.

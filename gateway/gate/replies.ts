@@ -189,8 +189,7 @@ function lostPart(type: string, { sha256, bytes, contentType }: ArtifactRef): Co
 
 /**
  * Returns the answer to a message with a number that would be read as another one, or with two members of one name;
- * undefined without such a thing.
- * Whoever called would have another call made than it wrote, so it is made by nobody.
+ * undefined without such a thing. Whoever called would have another call made than it wrote, so it is made by nobody.
  */
 export function notAsWritten(text: string): object | undefined {
   const number = changedNumber(text);

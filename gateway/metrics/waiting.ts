@@ -3,8 +3,8 @@
  *
  * 1. No run is asked. The memo of a run lists its first five requests; of further ones only their number is known, and
  *    the first deadline of all.
- * 2. Every way of answering is seen, and with several gateways each of them sees it. Of requests that are not listed
- *    at least as many have closed as the number falls: one that opens in the same second hides one that closes.
+ * 2. Every way of answering is seen, and with several gateways each of them sees it. Of requests that are not listed at
+ *    least as many have closed as the number falls: one that opens in the same second hides one that closes.
  * 3. A request that was open before this gateway looked, or is not listed, is as old as its run has waited.
  */
 import { LRUCache } from 'lru-cache';

@@ -4,9 +4,9 @@
  * The SDK evaluates every condition after each message, a refused update too, which no replay does: what a condition
  * began there would not replay (INV-D1).
  *
- * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update.
- *    The SDK goes through updates before answers of activities and timers. After a refused update at the beginning,
- *    nothing is evaluated until the first answer.
+ * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update. The
+ *    SDK goes through updates before answers of activities and timers. After a refused update at the beginning, nothing
+ *    is evaluated until the first answer.
  * 2. In a replay every update was accepted, so conditions are evaluated as without this module.
  * 3. The first task after a reset brings a new random seed. The SDK tells no interceptor, so the seeds are compared.
  * 4. An interceptor that waits before it calls the next one must stand behind this one (`workers/bundle.ts`).

@@ -1,7 +1,6 @@
 /**
  * Shows a replay worker how a run or catalog would answer its queries after each activation. In the bundle of reading
- * only
- * (`workers/replay/replayed-run.ts`). The query handlers change nothing, and issue no command.
+ * only (`workers/replay/replayed-run.ts`). The query handlers change nothing, and issue no command.
  */
 import { proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { QUERIES, READING_QUEUE } from '../../contracts/names.ts';

@@ -1,7 +1,7 @@
 /**
  * Lets a workflow in trust mode `signed` believe only worker output with the expected claims, proven by a key of the
- * zone
- * (docs/adr/0047); a repeatable activity whose answer is unproven is scheduled again. The MAC is `workers/zone.ts`.
+ * zone (docs/adr/0047); a repeatable activity whose answer is unproven is scheduled again. The MAC is
+ * `workers/zone.ts`.
  *
  * 1. The first event settles whether the workflow checks. Checking can be switched on later, and never off.
  * 2. Without checking, the commands are those without this module, with no promise in between (INV-D1).

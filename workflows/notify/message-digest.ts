@@ -3,8 +3,8 @@
  * and has it sent as one message (docs/adr/0086).
  *
  * It does not own what is told: it has pointers alone, and `activities/notify/digest.ts` reads the runs.
- * 1. It ends with a message. What comes while that is under way is gathered anew, for the same time.
- *    Where there is no room for all, the oldest are only counted: they are the likeliest to be decided by now.
+ * 1. It ends with a message. What comes while that is under way is gathered anew, for the same time. Where there is no
+ *    room for all, the oldest are only counted: they are the likeliest to be decided by now.
  * 2. A message of a run that is handed over twice counts once, and its result tells which it had.
  * 3. What cannot be read is counted, and what is no pointer is left out. Neither stops anything.
  * 4. If a message fails, what came meanwhile is told all the same, and the digest fails at its end.

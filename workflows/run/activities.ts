@@ -60,8 +60,7 @@ const LOST_WORKER = ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'
 
 /**
  * Options for a stretch, with room for a step and a call that begin at its end. It is tried again only while nothing is
- * on
- * record; if its worker is lost, Temporal tells the run what was. One no longer wanted returns what was done.
+ * on record; if its worker is lost, Temporal tells the run what was. One no longer wanted returns what was done.
  */
 export function stretchActivities(
   summary: string,
@@ -112,8 +111,7 @@ export function discoveryActivities(
 
 /**
  * Options for a message to people. After an hour nobody wants it any more: it is given up, and the run shows so. A
- * stopped
- * run still tells what it has to tell. @param leftMs what is left of the hour
+ * stopped run still tells what it has to tell. @param leftMs what is left of the hour
  */
 export function messageActivities(
   summary: string,

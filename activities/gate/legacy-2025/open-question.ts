@@ -2,8 +2,8 @@
  * Has the run put a server's questions to people while the call's connection is held open (docs/adr/0040).
  *
  * It owns how long, how often and in which order questions are asked, and the MAC on questions (`QuestionMacs`). It
- * does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts
- * (`open-answer.ts`, `activities/gate/statement.ts`).
+ * does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts (`open-answer.ts`,
+ * `activities/gate/statement.ts`).
  * 1. The server hears an answer that was proven, or `cancel`: never a yes of this worker's own.
  * 2. All questions of a dispatch share the time that the operator gave, by this worker's own clock. Their number is at
  *    most what a call may ask. A silent run is waited for as long as people are.

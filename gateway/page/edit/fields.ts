@@ -195,8 +195,8 @@ class View {
           ${shape.options.map((option, index) => markup`<option value="${index}"${text === String(index) && markup` selected`}>${option.title === undefined ? optionText(option.value) : visible(option.title)}</option>`)}
         </select>`;
       case 'text':
-        // No `input`: it would drop line breaks, and one for mail or addresses spaces, and spell hosts anew.
-        // No lengths: a browser counts UTF-16 units, and cuts what is pasted. The server counts characters.
+        // No `input`: it would drop line breaks, and one for mail or addresses spaces, and spell hosts anew. No
+        // lengths: a browser counts UTF-16 units, and cuts what is pasted. The server counts characters.
         return markup`<textarea ${common} inputmode="${shape.keyboard}" rows="${rowsOf(text)}"${needed}>${LINE}${text}</textarea>`;
       case 'json':
       case 'object':
