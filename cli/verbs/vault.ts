@@ -173,7 +173,7 @@ const REKEY = verb({
     }
     return {
       json: { keyId, rekeyed, ...unreadJson(unread) },
-      text: (paint) => `${paint('green', 'rekeyed')}  ${rekeyed.length} entries are now encrypted with ${keyId}`,
+      text: (paint) => `${paint('green', 'rekeyed')}  encrypted with ${keyId} now: ${rekeyed.length}`,
       fault: unreadFault(unread),
     };
   },
