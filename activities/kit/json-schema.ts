@@ -2,7 +2,7 @@
  * Applies JSON Schemas of servers to values.
  *
  * 1. A schema is a server's text: who applies it bounds the time (`time-limit.ts`), since references may double the
- *    work at each level, and a pattern may take for ever.
+ *    work at each level, and a pattern may take for ever. The length of a pattern bounds its compilation.
  * 2. A schema that cannot be used is told apart from one that a value fits: callers fail closed (INV-G4). A keyword that
  *    the validator would pass over, and that constrains values, makes a schema unusable.
  */
@@ -17,8 +17,37 @@ const BYTES_PER_CHARACTER = 10;
 const MOST_ERRORS = 5;
 const ERROR_CHARACTERS = 300;
 
-// JSON Schema has no such format, and the validator's refuses addresses of private networks.
-delete formats['url'];
+/** UTF-16 units of one pattern: nothing can end the engine while it compiles one, which takes 0.1 s for these. */
+export const LONGEST_SCHEMA_PATTERN = 2_000;
+
+const TIME = '([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d+)?([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)';
+const DATE = '\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])';
+const BYTE = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+/** Formats that are checked, so that they refuse no more than they always did; the validator's own differ. */
+const FORMATS: Readonly<Record<string, string>> = {
+  date: DATE,
+  time: TIME,
+  'date-time': `${DATE}[Tt ]${TIME}`,
+  duration: 'P(\\d+W|(\\d+Y)?(\\d+M)?(\\d+D)?(T(\\d+H)?(\\d+M)?(\\d+(\\.\\d+)?S)?)?)',
+  email: '.+@[^@\\s]+',
+  ipv4: `${BYTE}(\\.${BYTE}){3}`,
+  hostname: `${LABEL}(\\.${LABEL})*`,
+  uri: '[A-Za-z][A-Za-z0-9+.-]*:\\S*',
+  'uri-reference': '\\S*',
+  uuid: '[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}',
+  'json-pointer': '(/([^~/]|~[01])*)*',
+};
+
+// The validator looks formats up by name; one that is not there is a remark (JSON Schema 2020-12, section 7.2).
+Object.setPrototypeOf(formats, null);
+for (const name of Object.keys(formats)) delete formats[name];
+for (const [name, pattern] of Object.entries(FORMATS)) {
+  const whole = new RegExp(`^(?:${pattern})$`, 'su');
+  formats[name] = (text) => whole.test(text);
+}
+formats['ipv6'] = (text) => /^[0-9A-Fa-f:.]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`);
 
 /** Why a schema cannot be used; continues "its schema". */
 export class SchemaUnusable extends Error {
@@ -52,6 +81,7 @@ export class ServerSchema {
     const bytes = byteLength(canonicalJson(schema));
     if (bytes > MOST_SCHEMA_BYTES) throw new SchemaUnusable(`has ${bytes} bytes; ${MOST_SCHEMA_BYTES} are checked`);
     const draft = draftOf(schema);
+    refuseLongPatterns(schema);
     for (const [each] of schemasIn(schema)) refuseUnknown(each);
     // A copy, since the validator writes into it. Sound: it takes any JSON object, and throws on an invalid schema.
     this.#validator = new Validator(structuredClone(schema) as Schema, draft, false);
@@ -83,8 +113,24 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
 
 const VOCABULARY = /^https:\/\/json-schema\.org\/draft\/20(19-09|20-12)\/vocab\/[a-z-]+$/;
 
+/** Looks into data, too: a reference makes a schema of it. */
+function refuseLongPatterns(schema: JsonValue): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  const { pattern = '', patternProperties = {} } = isMap(schema) ? schema : {};
+  for (const each of [pattern, ...(isMap(patternProperties) ? Object.keys(patternProperties) : [])])
+    if (typeof each === 'string' && each.length > LONGEST_SCHEMA_PATTERN)
+      throw new SchemaUnusable(`has a pattern of ${each.length} characters; ${LONGEST_SCHEMA_PATTERN} are checked`);
+  for (const each of Object.values(schema)) refuseLongPatterns(each);
+}
+
 /** Refuses what the validator would pass over. */
-function refuseUnknown({ $dynamicRef, $recursiveRef, $vocabulary }: JsonObject): void {
+function refuseUnknown({ $dynamicRef, $recursiveRef, $vocabulary, ...schema }: JsonObject): void {
+  const { pattern = '', patternProperties = {}, dependencies = {} } = schema;
+  if (typeof pattern !== 'string') throw new SchemaUnusable('has a pattern that is no text');
+  if (!isMap(patternProperties)) throw new SchemaUnusable('has patternProperties that are no map');
+  const isKnown = (each: JsonValue): boolean => isList(each) || isMap(each) || typeof each === 'boolean';
+  if (!isMap(dependencies) || !Object.values(dependencies).every(isKnown))
+    throw new SchemaUnusable('has dependencies that are no map of names and schemas');
   if ($dynamicRef !== undefined) throw new SchemaUnusable('has a $dynamicRef');
   if ($recursiveRef !== undefined && $recursiveRef !== '#')
     throw new SchemaUnusable('has a $recursiveRef that is not #');

@@ -14,7 +14,11 @@ export class NotStreamed extends Error {
   }
 }
 
-/** Else an answer that is no stream would count as one that broke off, and be paid for again. @throws NotStreamed */
+/**
+ * Returns an answer as a stream of events. Whoever reads them takes one that is none for a stream that broke off, and
+ * each further one is paid for.
+ * @throws NotStreamed
+ */
 export async function streamed(response: Response): Promise<Response> {
   const [type = ''] = (response.headers.get('content-type') ?? '').toLowerCase().split(';');
   const isPage = type.trim() === 'text/html';
@@ -24,11 +28,41 @@ export async function streamed(response: Response): Promise<Response> {
     await response.body.cancel();
     throw new NotStreamed(undefined);
   }
-  const text = await response.text();
-  const document = parsedJson(text);
-  if (document !== undefined) throw new NotStreamed(fieldsOf(document));
-  // Events under a wrong name, or a document that was cut and may come whole the next time.
+  const { first, body } = await begun(response.body);
   const headers = new Headers(response.headers);
   headers.set('content-type', 'text/event-stream');
+  // Events under a wrong name. They are read as they come: who waits for an answer hears that it goes on.
+  if (first !== '{' && first !== '[') return new Response(body, { headers });
+  const text = await new Response(body).text();
+  const document = parsedJson(text);
+  if (document !== undefined) throw new NotStreamed(fieldsOf(document));
+  // It may have been cut, and come whole the next time.
   return new Response(text, { headers });
+}
+
+/** Returns the first character of a body that is no space, or an empty text, and the whole body. */
+async function begun(
+  given: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<{ readonly first: string; readonly body: ReadableStream<Uint8Array<ArrayBuffer>> }> {
+  const reader = given.getReader();
+  const seen: Uint8Array<ArrayBuffer>[] = [];
+  let first = '';
+  while (first === '') {
+    const { done, value } = await reader.read();
+    if (done) break;
+    seen.push(value);
+    first = Buffer.from(value).toString('latin1').trimStart().charAt(0);
+  }
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (into) => {
+      for (const chunk of seen) into.enqueue(chunk);
+    },
+    pull: async (into) => {
+      const { done, value } = await reader.read();
+      if (done) into.close();
+      else into.enqueue(value);
+    },
+    cancel: async (reason) => await reader.cancel(reason),
+  });
+  return { first, body };
 }

@@ -113,7 +113,7 @@ export function port(given: string): number {
   return value;
 }
 
-/** Characters of a digest that bind what was read: nobody finds two requests that share 128 bits, 48 they would. */
+/** Whoever edits arguments may look for two requests whose digests begin alike: nobody finds any that share 128 bits. */
 export const DIGEST_CHARACTERS = 32;
 
 export function digestOf(given: string): string {

@@ -56,7 +56,8 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
       throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys', runId: workflowId });
     }
     const { data } = payload;
-    // An empty payload holds an empty list instead of bytes; an artifact whose reference is overlooked is removed.
+    // No `instanceof`: bytes may be of another kind, and an artifact whose reference is overlooked is removed. An empty
+    // payload holds an empty list instead of bytes.
     return data === undefined || data === null || data.length === 0 ? [] : hashesIn(data);
   });
 }

@@ -162,7 +162,7 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     /** The provider keeps answers of steps with hosted servers, so that a call continues the one that asks for it. */
     storesAnswers: z.boolean().optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
-    /** A minute less than the 15 after which Temporal ends a step, so that the error has the model's name. */
+    /** At most a minute less than the 15 after which Temporal ends a step, so that the error has the model's name. */
     timeoutSeconds: z.int().min(1).max(840).default(600),
     price,
   }),

@@ -207,7 +207,7 @@ export const AuthorizationPause = z.strictObject({
   /** Error code of the refusal. */
   reason: z.string(),
   message: z.string(),
-  /** `consent`: to the scopes, or to another try if none. `grant`: a fresh one from the same subject. */
+  /** `consent`: to the scopes, or to another try if none. `grant`: a fresh one of the subject of the present one. */
   wants: z.enum(['consent', 'grant']),
   scopes: z.array(z.string()).max(20).optional(),
   /** Number of such requests for this call, this one included. */

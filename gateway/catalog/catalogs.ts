@@ -66,8 +66,10 @@ export interface SeenDefinitions extends KnownDefinitions {
 /** For this long many share one answer. */
 const FRESH_MS = 1_500;
 const BATCH = 8;
-/** Snapshots have up to a megabyte. */
+/** Of lists, and of verdicts. */
 const MOST_KEPT_BYTES = 33_554_432;
+/** Those of some forty catalogs with the most tools, or of many more. */
+const MOST_SNAPSHOT_BYTES = 134_217_728;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
 const MOST_ENTRIES = 200;
@@ -100,9 +102,9 @@ export class Catalogs {
     this.#countersign = countersign;
     this.#settings = settings;
     this.#now = now;
-    this.#listed = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
-    this.#snapshots = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
-    this.#depths = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, now);
+    this.#listed = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, { now });
+    this.#snapshots = new OneAnswer(MOST_SNAPSHOT_BYTES, FRESH_MS, { now });
+    this.#depths = new OneAnswer(MOST_KEPT_BYTES, FRESH_MS, { now });
   }
 
   rulesOf({ tenant }: Pick<Asker, 'tenant'>): CatalogRules {
@@ -310,7 +312,7 @@ export class Catalogs {
   async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {
     const { mark, entries } = snapshot;
     const freshMs = (depth: Depth | undefined): number => {
-      if (depth === undefined) return FRESH_MS;
+      if (depth === undefined) return Number.POSITIVE_INFINITY;
       const isOfNow = depth.policy === this.#settings.policy && this.#now() < depth.until;
       // A store that was away may be back for the next reader.
       return isOfNow && depth.verdicts.size === entries.length ? Number.POSITIVE_INFINITY : 0;

@@ -33,8 +33,10 @@ export interface EarlierTool {
 type Asked = Pick<ApprovalRequest, 'workflowId' | 'tenant' | 'server' | 'tool' | 'definitionHash'>;
 
 const MOST_KEPT_BYTES = 33_554_432;
-/** What was read serves everybody for this long, also that there is none, or that nobody answers. */
+/** What was read of a catalog serves everybody for this long, also that there is none, or that nobody answers. */
 const FRESH_MS = 10_000;
+/** A run pins its list: a form that was begun by it is read by it, also while the store is away. */
+const freshMs = (list: ServerTools | undefined): number => (list === undefined ? FRESH_MS : Number.POSITIVE_INFINITY);
 
 export class Definitions {
   readonly #countersign: Pick<Countersign, 'run'>;
@@ -74,7 +76,7 @@ export class Definitions {
         .run(runId)
         .tools(server)
         .catch(() => undefined);
-    return await this.#ofRuns.get(JSON.stringify([runId, server]), read);
+    return await this.#ofRuns.get(JSON.stringify([runId, server]), read, { freshMs });
   }
 }
 

@@ -29,7 +29,12 @@ const PAGE = 200;
 const MISSED_MS = 2_000;
 
 /** The artifacts that a conversation names, by their hashes. */
-type Named = Readonly<Record<string, ArtifactRef>>;
+interface Named {
+  readonly refs: ReadonlyMap<string, ArtifactRef>;
+  /** Messages that were read, of the execution with this Temporal run id. */
+  readonly read: number;
+  readonly execution: string;
+}
 
 export interface Artifact {
   readonly bytes: Uint8Array;
@@ -49,7 +54,7 @@ export class Records {
 
   constructor(parts: Parts, now: () => number = Date.now) {
     this.#parts = parts;
-    this.#named = new OneAnswer(MOST_KEPT_BYTES, MISSED_MS, now);
+    this.#named = new OneAnswer(MOST_KEPT_BYTES, MISSED_MS, { now, since: 'answer' });
   }
 
   /** @throws CountersignError `RUN_NOT_FOUND` */
@@ -120,17 +125,25 @@ export class Records {
 
   async #refIn(runId: string, sha256: string): Promise<ArtifactRef | undefined> {
     const freshMs = (named: Named | undefined): number =>
-      named === undefined || Object.hasOwn(named, sha256) ? Number.POSITIVE_INFINITY : MISSED_MS;
-    return (await this.#named.get(runId, async () => await this.#refsOf(runId), { freshMs }))[sha256];
+      named?.refs.has(sha256) === true ? Number.POSITIVE_INFINITY : MISSED_MS;
+    const named = await this.#named.get(runId, async (before) => await this.#readOn(runId, before), { freshMs });
+    return named.refs.get(sha256);
   }
 
-  async #refsOf(runId: string): Promise<Named> {
+  /**
+   * A conversation only grows while its execution goes on, so what was read of it is not read again. The next execution
+   * may have been reset.
+   */
+  async #readOn(runId: string, known: Named | undefined): Promise<Named> {
+    const { runId: execution } = await this.#parts.opened.state(runId);
+    const before = known?.execution === execution ? known : undefined;
     const run = this.#parts.countersign.run(runId);
-    const refs: Record<string, ArtifactRef> = {};
-    for (let from = 0; ; from += PAGE) {
-      const messages = await run.conversation({ from, most: PAGE });
-      for (const ref of messages.flatMap(refsIn)) refs[ref.sha256] = ref;
-      if (messages.length < PAGE) return refs;
+    const refs = new Map(before?.refs);
+    for (let read = before?.read ?? 0; ;) {
+      const messages = await run.conversation({ from: read, most: PAGE });
+      for (const ref of messages.flatMap(refsIn)) refs.set(ref.sha256, ref);
+      read += messages.length;
+      if (messages.length < PAGE) return { refs, read, execution };
     }
   }
 }

@@ -38,7 +38,7 @@ export function pageSource(
     const { requests: rows, asOf, next } = await reading.requests(query, viewer);
     const found = await Promise.all(
       rows.slice(0, MOST_LISTED).map(async ({ run, callId, digest }) => {
-        // Held already: the list was made of it.
+        // Mostly held: the list was made of it.
         const request = (await opened.requests(run)).find((each) => each.callId === callId && each.digest === digest);
         const row = projection.run(run)?.row;
         return request === undefined || row === undefined ? [] : [{ request, run: row }];

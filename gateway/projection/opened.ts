@@ -53,13 +53,15 @@ export interface CheckedLedger {
   readonly isHeadOfRun: boolean;
 }
 
+const SHARED = { since: 'answer' } as const;
+
 export class Opened {
   readonly #projection: Pick<Projection, 'run'>;
   readonly #countersign: Countersign;
-  readonly #requests = new OneAnswer<readonly ApprovalRequest[]>(MOST_KEPT_BYTES, FRESH_MS);
-  readonly #states = new OneAnswer<RunState>(MOST_OTHER_BYTES, FRESH_MS);
-  readonly #checks = new OneAnswer<CheckedLedger>(MOST_OTHER_BYTES, FRESH_MS);
-  readonly #stories = new OneAnswer<Story>(MOST_OTHER_BYTES, FRESH_MS);
+  readonly #requests = new OneAnswer<readonly ApprovalRequest[]>(MOST_KEPT_BYTES, FRESH_MS, SHARED);
+  readonly #states = new OneAnswer<RunState>(MOST_OTHER_BYTES, FRESH_MS, SHARED);
+  readonly #checks = new OneAnswer<CheckedLedger>(MOST_OTHER_BYTES, FRESH_MS, SHARED);
+  readonly #stories = new OneAnswer<Story>(MOST_OTHER_BYTES, FRESH_MS, SHARED);
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #stuck = new LRUCache<string, true>({ max: 10_000, ttl: STUCK_MS });
@@ -96,9 +98,7 @@ export class Opened {
   async requests(runId: string, failedMs = FAILED_MS): Promise<readonly ApprovalRequest[]> {
     const mark = this.#versionOf(runId);
     const freshMs = (requests: readonly ApprovalRequest[] | undefined): number =>
-      requests !== undefined && (mark === undefined || requests.some(asksSeveral))
-        ? FRESH_MS
-        : Number.POSITIVE_INFINITY;
+      mark === undefined || requests?.some(asksSeveral) === true ? FRESH_MS : Number.POSITIVE_INFINITY;
     return await this.#requests.get(runId, async () => await this.#ask(runId), { mark, freshMs, failedMs });
   }
 

@@ -9,7 +9,8 @@
  *    is evaluated until the first answer.
  * 2. In a replay every update was accepted, so conditions are evaluated as without this module.
  * 3. The first task after a reset brings a new random seed. The SDK tells no interceptor, so the seeds are compared.
- * 4. An interceptor that waits before it calls the next one must stand behind this one (`workers/bundle.ts`).
+ * 4. `handleUpdate` must be reached while the SDK goes through the jobs: an interceptor that waits before it calls the
+ *    next one must stand behind this one (`workers/bundle.ts`).
  * 5. The state belongs to one run in one worker's memory, as each run has its own copy of this module (INV-D4).
  */
 import type { Duration } from '@temporalio/common';

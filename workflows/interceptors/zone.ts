@@ -212,7 +212,8 @@ function believed(
 
 /**
  * Decides as on arrival: an unproven input left a marker then, so no later change of keys changes a replay.
- * @throws in a replay alone: the input was proven on arrival, and this worker lacks the key
+ * @throws in a replay alone, and no failure of Temporal's, so that the task fails and not the run: the input was proven
+ * on arrival, and this worker lacks the key
  */
 function counts(place: number | 'carry', isProvenNow: boolean): boolean {
   const { isReplaying } = workflowInfo().unsafe;

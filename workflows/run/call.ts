@@ -328,7 +328,7 @@ function hold(live: LiveRun, flight: Dispatched, throttling: Throttling): void {
   else live.commit(ended(live.run, callId, { kind: 'failed', code: throttling.code, message: why, executed: false }));
 }
 
-/** Waits until the call's time comes, or the run hands over. The next execution then waits for the rest. */
+/** Waits until the call's time comes, it waits no more, or the run hands over: the next execution waits for the rest. */
 async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const { callId } = state.call;
   const { until, by } = state.wait;

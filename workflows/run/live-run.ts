@@ -177,7 +177,7 @@ export class LiveRun extends Entity {
     if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
-  /** Keeps calls that wait for their client: one that is back in the same task is told to the next execution. */
+  /** Keeps calls that wait for their client: the next execution is told of a client that is back in the same task. */
   holdBack(): void {
     this.#isLeaving = true;
   }
@@ -398,7 +398,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /** Withdraws calls that only wait to be sent again, or for their client: that may take a day, or for ever. */
+  /** Withdraws calls that only wait to be sent again, or for their client: that may take a day, and a message is to be read. */
   #endWaits(): void {
     const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#mayWaitLong(state));
     if (waiting.length === 0 || !patched('as-documented')) return;

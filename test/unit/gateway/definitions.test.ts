@@ -1,5 +1,5 @@
 /** Which definition of a tool a request is about, and which one was approved before it. */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { SeenDefinitions } from '../../../gateway/catalog/catalogs.ts';
@@ -14,7 +14,7 @@ interface World {
   readonly catalog?: SeenDefinitions | Error;
 }
 
-function startDefinitions({ pinned, catalog }: World) {
+function startDefinitions(world: World) {
   const asked = { run: 0, catalog: 0 };
   const definitions = new Definitions(
     {
@@ -23,6 +23,7 @@ function startDefinitions({ pinned, catalog }: World) {
         ({
           tools: async (server: string) => {
             asked.run += 1;
+            const { pinned } = world;
             if (pinned instanceof Error) throw pinned;
             return pinned && { server, serverUrl: '', tools: [pinned] };
           },
@@ -31,6 +32,7 @@ function startDefinitions({ pinned, catalog }: World) {
     {
       definitionsOf: async () => {
         asked.catalog += 1;
+        const { catalog } = world;
         if (catalog instanceof Error) throw catalog;
         return catalog;
       },
@@ -88,4 +90,18 @@ test('lists are kept as far as they have room in memory, where empty objects tak
   expect(asked.run).toBe(20);
   await of(hash('1'), 'run-0');
   expect(asked.run).toBe(21);
+});
+
+test('the list of a run, once read, serves a form that was begun by it while the store is away', async () => {
+  jest.useFakeTimers();
+  try {
+    const world: { pinned: NonNullable<World['pinned']> } = { pinned: PINNED };
+    const { of } = startDefinitions(world);
+    expect(await of(hash('1'))).toEqual({ definition: one });
+    world.pinned = AWAY;
+    jest.advanceTimersByTime(60_000);
+    expect(await of(hash('1'))).toEqual({ definition: one });
+  } finally {
+    jest.useRealTimers();
+  }
 });

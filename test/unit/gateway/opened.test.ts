@@ -124,6 +124,28 @@ test('lists leave a run that did not answer alone for longer than somebody who o
   }
 });
 
+test('an answer that was slow serves who asks meanwhile and next, also where several people must agree', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+  try {
+    const { held, questions } = opened();
+    const first = held.requests('run-1');
+    jest.advanceTimersByTime(2_500);
+    const meanwhile = held.requests('run-1');
+    const [request] = OPEN as readonly [ApprovalRequest];
+    const { allOf } = request.approvers;
+    const several = [{ ...request, approvers: { ...request.approvers, allOf: [...allOf, ...allOf] } }];
+    questions[0]?.answer(several);
+    expect(await Promise.all([first, meanwhile])).toEqual([several, several]);
+    void held.requests('run-1');
+    expect(questions).toHaveLength(1);
+    jest.advanceTimersByTime(2_500);
+    void held.requests('run-1');
+    expect(questions).toHaveLength(2);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 test('the state of a run is read anew after each change, also within a moment', async () => {
   const { held, change } = opened();
   expect([await held.state('run-1'), await held.state('run-1')]).toMatchObject([{ turn: 1 }, { turn: 1 }]);

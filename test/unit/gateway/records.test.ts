@@ -6,6 +6,7 @@ import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import { Records } from '../../../gateway/inbox/records.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import { START } from '../../support/builders/run.ts';
+import { codeOf } from '../../support/refusal.ts';
 import { asker, known } from '../../support/scenes/asking.ts';
 
 const AT = new Date(START).toISOString();
@@ -109,4 +110,36 @@ test('an artifact of a run that was reset is found where the conversation was as
   now += 60_000;
   expect(await read('b')).toHaveLength(1);
   await expect(read('c')).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });
+});
+
+test('what was read of a conversation is not read again, whatever hashes somebody asks for', async () => {
+  const { row } = known();
+  const said = [messageWith('a'.repeat(64))];
+  const from: number[] = [];
+  let now = START;
+  const conversation = async (asked: { readonly from: number }): Promise<readonly Message[]> => {
+    from.push(asked.from);
+    // Slower than an answer that there is none counts.
+    now += 3_000;
+    return await Promise.resolve(said.slice(asked.from));
+  };
+  const records = new Records(
+    {
+      reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
+      opened: { state: async () => STATE },
+      // Sound: only the conversation is read.
+      countersign: { run: () => ({ conversation }) } as unknown as Countersign,
+      artifacts: { get: async () => new Uint8Array(1) },
+    },
+    () => now,
+  );
+  const read = async (letter: string) =>
+    await codeOf(records.artifact(asker({ id: 'zoe' }), 'run-1', letter.repeat(64)));
+  expect(await Promise.all([read('b'), read('c')])).toEqual(['ARTIFACT_UNKNOWN', 'ARTIFACT_UNKNOWN']);
+  expect(await read('d')).toBe('ARTIFACT_UNKNOWN');
+  expect(from).toEqual([0]);
+  said.push(messageWith('d'.repeat(64)));
+  now += 3_000;
+  expect((await records.artifact(asker({ id: 'zoe' }), 'run-1', 'd'.repeat(64))).bytes).toHaveLength(1);
+  expect(from).toEqual([0, 1]);
 });

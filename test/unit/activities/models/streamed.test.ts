@@ -13,16 +13,21 @@ function unended(type: string, ...chunks: readonly string[]) {
     },
     cancel: () => void (isCancelled = true),
   });
-  const response = new Response(body, { headers: { 'content-type': type } });
+  const response = new Response(body, { headers: { 'content-type': type, 'x-request-id': 'req_1' } });
   return { response, isCancelled: () => isCancelled };
 }
 
-test('events under the name of JSON are events', async () => {
-  const named = { 'content-type': 'application/json', 'x-request-id': 'req_1' };
-  const answer = await streamed(new Response(`\r\n ${EVENT}`, { headers: named }));
-  const { headers } = answer;
+test('events under the name of JSON are read as they come, and are let go with their reader', async () => {
+  const { response, isCancelled } = unended('application/json', '\r\n', ` ${EVENT}`);
+  const { headers, body } = await streamed(response);
   expect([headers.get('content-type'), headers.get('x-request-id')]).toEqual(['text/event-stream', 'req_1']);
-  expect(await answer.text()).toBe(`\r\n ${EVENT}`);
+  let text = '';
+  for await (const chunk of body ?? []) {
+    text += new TextDecoder().decode(chunk as Uint8Array);
+    if (text.endsWith(EVENT)) break;
+  }
+  expect(text).toBe(`\r\n ${EVENT}`);
+  expect(isCancelled()).toBe(true);
 });
 
 test('a page is not read to an end that may never come', async () => {

@@ -1,7 +1,7 @@
 /** Arguments against input schemas, which are a server's text: in bounded time, and never unseen (INV-G4). */
 import { describe, expect, test } from '@jest/globals';
 import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
-import { MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
+import { LONGEST_SCHEMA_PATTERN, MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
 
@@ -30,11 +30,13 @@ describe('arguments', () => {
       ['2026-01-31T23:59:60Z', '2026-01-31t00:00:00.5+01:00'],
       ['2026-01-31', 'x'],
     ],
-    ['an e-mail address', { format: 'email' }, ['ann@example.com'], ['ann']],
+    ['an e-mail address', { format: 'email' }, ['ann@example.com', 'jürgen@example.com'], ['ann']],
+    ['a duration', { format: 'duration' }, ['PT1.5S', 'P1Y2D', 'P3W'], ['1h', 'P1H']],
     ['a URI', { format: 'uri' }, ['https://example.com/a?b', 'urn:a:b'], ['/a', 'a b']],
     ['a UUID', { format: 'uuid' }, ['01a20aa7-0441-7cd2-b50b-4e4e46a38fd8'], ['01a20aa7']],
     ['addresses', { anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] }, ['10.0.0.1', '::1'], ['10.0.0.256']],
     ['a format that is not known', { format: 'colour' }, ['red'], []],
+    ['a format with the name of a method', { format: 'hasOwnProperty' }, ['red'], []],
     [
       'patterns of names',
       { type: 'object', patternProperties: { '^x-': { type: 'number' } }, additionalProperties: false },
@@ -133,6 +135,17 @@ describe('arguments', () => {
     ['references to nowhere', { type: 'object', $ref: '#/$defs/nothing' }, 'cannot be applied'],
     ['references that double at each level', { type: 'object', ...doublingSchema(40) }, 'takes too long'],
     ['a broken pattern', of({ pattern: '(' }), 'cannot be applied'],
+    ['a pattern that is no text', of({ pattern: 7 }), 'no text'],
+    ['patterns of names that are no map', of({ patternProperties: [] }), 'no map'],
+    ['a pattern that is too long', of({ pattern: 'a'.repeat(LONGEST_SCHEMA_PATTERN + 1) }), 'characters'],
+    ['one of names', of({ patternProperties: { [`^${'a'.repeat(LONGEST_SCHEMA_PATTERN)}`]: {} } }), 'characters'],
+    [
+      'one where only a reference finds it',
+      { $defs: {}, examples: [{ pattern: `[${'\\p{L}'.repeat(10_000)}]` }], ...of({ $ref: '#/examples/0' }) },
+      'characters',
+    ],
+    ['dependencies that are no map', of({ dependencies: ['a'] }), 'dependencies'],
+    ['a dependency that is neither names nor a schema', of({ dependencies: { a: 'b' } }), 'dependencies'],
     ['a pattern of another language', of({ pattern: '(?P<a>b)' }), 'cannot be applied'],
     ['too many bytes', of({ description: 'a'.repeat(MOST_SCHEMA_BYTES) }), 'bytes'],
     ['a dialect that is not known', { $schema: 'https://example.com/dialect', ...SCHEMA }, 'dialect'],

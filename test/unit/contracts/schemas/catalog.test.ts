@@ -62,7 +62,9 @@ describe('before anything is sent', () => {
   });
 
   test('definitions need access to the artifact store', async () => {
-    await expect(files.definitions({ entries: [], listings: {} })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
+    const listings = { 1: { sha256: 'a'.repeat(64), bytes: 2, contentType: 'application/json' } };
+    const entry = catalogEntry({ definition: { hash: 'b'.repeat(64), refresh: 1 } });
+    await expect(files.definitions({ entries: [entry], listings })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
   });
 });
 
