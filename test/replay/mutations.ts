@@ -182,7 +182,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a vote forgets when it was given',
     noticedIn: 'agent-run.escalated-sent',
-    change: replaced('votedAt', 'further: $further.map($_)', 'further: $further.map(() => instant(openedAt))'),
+    change: replaced('votedAt', 'further: $further.map($_)', 'further: $further.map(() => instantOf(openedAt))'),
   },
   {
     name: 'the model does not see what happened',
