@@ -42,8 +42,11 @@ export async function sealAuthorization(request: SealingRequest): Promise<Sealed
   }
   const { kid, key } = await sealingKey(request.key);
   const now = (request.now ?? Date.now)();
+  // Members are named: a caller's object may have more, and workers open a grant by exactly these.
+  const { namespace, workflowId, specHash } = request.binding;
   const serverUrl = canonicalServerUrl(request.serverUrl);
-  const binding: GrantBinding = { ...request.binding, serverUrl, exp: Math.floor(now / 1_000) + expiresInSeconds };
+  const exp = Math.floor(now / 1_000) + expiresInSeconds;
+  const binding: GrantBinding = { namespace, workflowId, serverUrl, specHash, exp };
   // Loaded when something is sealed: most clients never seal.
   const { FlattenedEncrypt } = await import('jose');
   const text = new TextEncoder();

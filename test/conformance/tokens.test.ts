@@ -157,6 +157,16 @@ describe('the broker', () => {
     expect((await broker.mint({ ...request, grant: { server: 'brought', jwe } })).accessToken).toBe('at');
   });
 
+  test('a grant opens, also if whoever sealed it named more of the run than binds it', async () => {
+    const zone = await zoneKey();
+    const broker = createTokenBroker({ config: Config.parse({}), keys: privateKeysOf(zone), egress: loopbackEgress() });
+    const request = { run: runOf(1), server: 'brought', serverUrl: 'https://brought.example.com/mcp' };
+    const binding = { ...runOf(1), runId: 'r-1', tenant: 'acme' };
+    const sealing = { authorization: 'at', serverUrl: request.serverUrl, key: zone.publicJwk, expiresInSeconds: 60 };
+    const jwe = await sealAuthorization({ ...sealing, binding });
+    expect((await broker.mint({ ...request, grant: { server: 'brought', jwe } })).accessToken).toBe('at');
+  });
+
   test('a name from the language is no configured server', async () => {
     const broker = brokerFor({});
     expect(await broker.mint({ ...requestFor('notes'), server: 'constructor' })).toMatchObject({
