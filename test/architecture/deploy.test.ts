@@ -85,8 +85,8 @@ test('it runs the command as nobody special, on a Node that the package takes', 
   expect(read('workers/config/load.ts')).toContain("'COUNTERSIGN_CONFIG'");
   const bases = stages().map(([from]) => from?.text ?? '');
   expect(bases).toEqual([
-    expect.stringMatching(/node:22-bookworm-slim AS build$/),
-    expect.stringMatching(/nodejs22-debian12:nonroot$/),
+    expect.stringMatching(/node:24-bookworm-slim AS build$/),
+    expect.stringMatching(/nodejs24-debian12:nonroot$/),
   ]);
   expect(told('RUN')).toEqual([]);
 });
