@@ -705,7 +705,9 @@ async function withoutLocation(response: Response): Promise<Response> {
 function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
   const value = response.headers.get('retry-after')?.trim();
   if (value === undefined || value === '') return {};
-  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - now();
+  // A date begins with the name of its day; V8 takes `1.5` for one, too, in the past.
+  const dateMs = /^[A-Z][a-z]/.test(value) ? Date.parse(value) - now() : Number.NaN;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : dateMs;
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
