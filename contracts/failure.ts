@@ -142,7 +142,7 @@ export async function untilAnswered<T>(
   }
 }
 
-// Of the queries that wait for a run which its worker lets go, the SDK answers one (docs/adr/0063).
+// The SDK answers one of the queries that wait for a run which its worker lets go (docs/adr/0063).
 
 /** A worker that holds the run answers in a fraction of this time. */
 const LOST_AFTER_MS = 2_000;

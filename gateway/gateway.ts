@@ -63,7 +63,7 @@ export interface GatewayOptions {
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
-  /** What the workers' configuration says of catalogs. */
+  /** The part of the workers' configuration about catalogs. */
   readonly catalogs: CatalogSettings;
   readonly explain: Explain;
   readonly ask: AskProvider;

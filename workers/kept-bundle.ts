@@ -46,7 +46,7 @@ export async function keptBundle(
   if (kept !== undefined) return { ...kept, origin: 'built' };
   const before = stateOfCode();
   const made = await make();
-  // Where the code changes while it is made, it may be of neither state.
+  // If the code changes while it is made, it may be of neither state.
   if (folder !== '' && stateOfCode() === before) await keep(made, place);
   return { code: made.code, buildId: made.buildId, origin: 'made at start' };
 }

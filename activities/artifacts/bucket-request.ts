@@ -54,7 +54,7 @@ export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/** Of the first wait; the next is twice as long, and each is shortened at random. */
+/** Pause of the first wait; the next is twice as long, and each is shortened at random. */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */

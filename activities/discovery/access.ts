@@ -226,7 +226,7 @@ export function needOfToken(
   return { reason: code, message, wants: 'grant' };
 }
 
-/** What is needed if tools could not be listed again. Consent to scopes is for calls and does not help here. */
+/** The need that is told if tools could not be listed again. Consent to scopes is for calls and does not help here. */
 export function needOfListing(
   config: Configured,
   request: TokenRequest,
@@ -345,7 +345,8 @@ export interface LiveTools {
    * @param tool as this worker knows it
    * @param shown hash of the definition that was judged or approved
    * @param server to list it through; default: the one known here
-   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `ToolServer.list` and `TokenBroker.mint`
+   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `ToolServer.list` and
+   * `TokenBroker.mint`
    */
   current(
     principal: Principal,

@@ -284,7 +284,7 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** What Temporal was told last: all that is known if the call ends without an answer. */
+/** The last word to Temporal: all that is known if the call ends without an answer. */
 export interface Told {
   last?: CallProgress;
   /** When the call left, if it did. */

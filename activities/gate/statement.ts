@@ -58,7 +58,10 @@ interface Statement {
 
 type Place = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'arguments'>;
 
-/** What was shown of a request for consent. @param callId the call that was asked about, if it was another */
+/**
+ * The parts of a request for consent that were shown.
+ * @param callId the call that was asked about, if it was another
+ */
 export function shownForConsent(
   { callId: own, target }: Place,
   { generation, arguments: args, approvers }: ShownRequest,

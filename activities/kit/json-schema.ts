@@ -103,7 +103,10 @@ export class ServerSchema {
   }
 }
 
-/** Returns the draft that the schema names, 2020-12 if it names none (MCP). @throws SchemaUnusable for another dialect */
+/**
+ * Returns the draft that the schema names, 2020-12 if it names none (MCP).
+ * @throws SchemaUnusable for another dialect
+ */
 function draftOf({ $schema }: JsonObject): SchemaDraft {
   if ($schema === undefined) return '2020-12';
   const draft = typeof $schema === 'string' ? DIALECTS.get($schema) : undefined;
@@ -144,7 +147,7 @@ const DATA = new Set(['const', 'enum', 'default', 'examples', 'dependentRequired
 /** Keywords whose value maps names to schemas. */
 const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions']);
 
-/** Where a schema stands: the whole, at the end of a chain of `properties` alone, or anywhere else. */
+/** The place of a schema: the whole, at the end of a chain of `properties` alone, or anywhere else. */
 export type SchemaPlace = 'root' | 'property' | 'elsewhere';
 
 /** Gives a schema, and each that stands within it. A property may bear the name of a keyword. */

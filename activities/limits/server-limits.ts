@@ -263,7 +263,7 @@ const LATE_MS = 5_000;
 /** Share of the wait that is added at random, so that waiting calls do not come back together. */
 const SPREAD = 0.25;
 const WIDEST_MS = 10_000;
-/** What a call is taken to last. */
+/** Assumed duration of a call. */
 const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 

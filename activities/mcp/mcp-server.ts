@@ -81,7 +81,7 @@ import {
  */
 const CONNECT_MS = 10_000;
 
-/** What a call needs to be sent once more. */
+/** Parts that a call needs to be sent once more. */
 const LEAST_MS = 1_000;
 
 export interface McpToolServerOptions {
@@ -234,8 +234,8 @@ async function open(
 
 /**
  * Says how the session declares that people may be asked. A task and a read never ask; their server is told the same as
- * for the listing, or it would not have the tool. A call whose run cannot hold it open declares nothing: it would begin,
- * and its question be refused.
+ * for the listing, or it would not have the tool. A call whose run cannot hold it open declares nothing: it would
+ * begin, and its question be refused.
  */
 function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['asks'] {
   if (call.people !== undefined) return 'heard';
@@ -272,7 +272,7 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
-/** What only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
+/** Ways that only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
 export interface LegacyCalls {
   /**
    * Answers what the server asks on the call's own connection.
@@ -410,7 +410,9 @@ function continuation({ input }: ToolCall): object {
   return defined({ inputResponses, requestState: state });
 }
 
-/** Each leg has a key of its own, the same in every attempt: under another's a server would repeat that leg's answer. */
+/**
+ * Each leg has a key of its own, the same in every attempt: under another's a server would repeat that leg's answer.
+ */
 function legKey({ idempotencyKey, input }: ToolCall): string {
   const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
   if (input?.leg === undefined) return pass;

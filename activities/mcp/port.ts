@@ -186,7 +186,7 @@ export interface CallProgress {
   readonly resume?: SealedState;
 }
 
-/** What an ending shows of the server: no answer, or one that it cannot serve (5xx). */
+/** The state of the server that an ending shows: no answer, or one that it cannot serve (5xx). */
 export type ServerFault = 'timeout' | 'failure';
 
 /** `neutral`: nothing was learned about the server. */

@@ -32,10 +32,16 @@ const ALG = 'dir';
 const ENC = 'A256GCM';
 const PURPOSE = 'countersign/request-state/v1';
 
-/** What a seal is for. It opens under an equal binding alone; `use` keeps the seal of one use from opening as another's. */
+/**
+ * The purpose of a seal. It opens under an equal binding alone; `use` keeps the seal of one use from opening as
+ * another's.
+ */
 export type SealBinding = Readonly<Record<string, string | number>>;
 
-/** The part of every binding that names the call. A server has its name in it: two may have one address, and other credentials. */
+/**
+ * The part of every binding that names the call. A server has its name in it: two may have one address, and other
+ * credentials.
+ */
 export function callBinding({
   run: { namespace, workflowId },
   callId,

@@ -20,7 +20,7 @@ import { objectsOf, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import { streamed } from './streamed.ts';
 
-/** Of a whole answer. */
+/** Bound of a whole answer. */
 const MOST_BYTES = 67_108_864;
 
 export type ProviderConfig = Exclude<ModelConfig, { provider: 'scripted' }>;

@@ -15,7 +15,7 @@ import type { ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
 const MOST_BYTES = 67_108_864;
-/** Of a refusal, of which a few words are read. */
+/** Bound of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
 export interface ResponsesAsk {
@@ -155,7 +155,9 @@ export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject
   };
 }
 
-/** The hosted calls of which an event tells: begun, done, or among the items of the end. Some events name the id alone. */
+/**
+ * The hosted calls of which an event tells: begun, done, or among the items of the end. Some events name the id alone.
+ */
 export function toldCalls(event: JsonObject): readonly JsonObject[] {
   const items = [fieldsOf(event['item']), ...objectsOf(fieldsOf(event['response'])['output'])];
   const told = items.filter(({ type }) => type === 'mcp_call');

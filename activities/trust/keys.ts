@@ -24,7 +24,7 @@ export interface TrustedKeys {
 
 const LONGEST_KEPT_MS = 86_400_000;
 const TOLD_EVERY_MS = 900_000;
-/** Of the set that a run carries. */
+/** Bound of the set that a run carries. */
 const MOST_BYTES = 65_536;
 
 export type SignedTrust = Extract<TrustConfig, { mode: 'signed' }>;
@@ -132,8 +132,8 @@ function unavailable(name: string, cause: unknown): CountersignError {
   );
 }
 
-// Where the trusted keys are read: a JWK Set (RFC 7517) in a file or at a URL, which the operator writes. A URL is asked
-// by a guarded request that follows no redirect: its answer says who may countersign.
+// Reads the trusted keys: a JWK Set (RFC 7517) in a file or at a URL, which the operator writes. A URL is asked by a
+// guarded request that follows no redirect: its answer says who may countersign.
 
 export interface TrustStore {
   /** The file or URL as the configuration names it, for messages. */

@@ -225,7 +225,7 @@ export async function assertHere(
   }
 }
 
-/** What it names must not be taken for unneeded: the other sweep may give it back. */
+/** Artifacts that it names must not be taken for unneeded: the other sweep may give it back. */
 function goneMeanwhile(sha256: string): CountersignError {
   return refusal(
     `artifact ${sha256} went away while the store was read, as where another sweep is under way. Let that end, then sweep again`,

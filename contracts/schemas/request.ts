@@ -232,7 +232,10 @@ export type PauseAck = z.infer<typeof PauseAck>;
 export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered', 'resolved']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
-/** As the `requests` query shows it. A client recomputes `digest` from the other fields before showing them. */
+/**
+ * A request in the form that the `requests` query shows. A client recomputes `digest` from the other fields before
+ * showing them.
+ */
 export const ApprovalRequest = z.strictObject({
   namespace: z.string(),
   tenant: z.string(),

@@ -1,7 +1,7 @@
 /**
- * What an execution hands to the next at continue-as-new. It is written into history: a build reads what an earlier one
- * wrote. `domain/run/carry.ts` is the codec: free to change in `domain/state` are the statuses of a call, the fields
- * that it renames, and how answers are remembered; other fields are recorded by their names.
+ * The state that an execution hands to the next at continue-as-new. It is written into history: a build reads what an
+ * earlier one wrote. `domain/run/carry.ts` is the codec: free to change in `domain/state` are the statuses of a call,
+ * the fields that it renames, and how answers are remembered; other fields are recorded by their names.
  */
 import type {
   Approver,

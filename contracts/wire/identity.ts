@@ -1,4 +1,7 @@
-/** What every activity of a run receives beside its own input. Written into history: no secret in clear (INV-S1). */
+/**
+ * The part that every activity of a run receives beside its own input. Written into history: no secret in clear
+ * (INV-S1).
+ */
 import type { ArtifactRef } from '../schemas/json.ts';
 import type { Initiator } from '../schemas/run-spec.ts';
 

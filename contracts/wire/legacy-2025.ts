@@ -1,6 +1,6 @@
 /**
- * What a run and its activities say about questions on an open connection (docs/adr/0040), which the dispatch tells by
- * update and asks about by query, and about tasks. Written into history: no task id in clear (INV-S1).
+ * The words of a run and its activities about questions on an open connection (docs/adr/0040), which the dispatch tells
+ * by update and asks about by query, and about tasks. Written into history: no task id in clear (INV-S1).
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';

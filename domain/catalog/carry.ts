@@ -1,5 +1,5 @@
 /**
- * What a catalog hands to its next execution at continue-as-new.
+ * The state that a catalog hands to its next execution at continue-as-new.
  *
  * 1. The carry is one payload, of which Temporal takes 2 MiB: a larger catalog could not go on.
  */

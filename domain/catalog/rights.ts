@@ -1,4 +1,4 @@
-/** What a person may do with the catalogs of a tenant, by the rules that a catalog asks for when they do it. */
+/** The rights of a person over the catalogs of a tenant, by the rules that a catalog asks for when they do it. */
 import type { CatalogRight, CatalogRules, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import type { CatalogOffer } from '../../contracts/schemas/http/catalogs.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -30,7 +30,7 @@ export function catalogOffers(
   ];
 }
 
-/** What the person may say to a change that waits: nobody agrees to their own. @param now epoch ms */
+/** The answers that the person may give to a change that waits: nobody agrees to their own. @param now epoch ms */
 export function pendingOffers(
   { by, deadline }: Pick<PendingChange, 'by' | 'deadline'>,
   rules: CatalogRules,

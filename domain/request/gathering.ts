@@ -1,5 +1,5 @@
 /**
- * What a digest tells of the requests of several runs, by what these runs say of them.
+ * Says what a digest tells of the requests of several runs, by what these runs say of them.
  *
  * 1. A pointer only says where to look: words, arguments and who decided are the run's own (INV-S1).
  * 2. Nobody is told whom the run would not have told: by its own approvers and initiator, and by the routes that the
@@ -49,7 +49,9 @@ export function newsIn(gathered: readonly Gathered[]): readonly News[] {
   });
 }
 
-/** That a request is closed is news, unless its opening is told here for the first time; else the opening comes first. */
+/**
+ * That a request is closed is news, unless its opening is told here for the first time; else the opening comes first.
+ */
 function newsOf(events: readonly MessageEvent[]): MessageEvent | undefined {
   const opening = events.find((event) => event === 'opened' || event === 'unknown');
   if (events.includes('closed')) return opening === undefined ? 'closed' : undefined;

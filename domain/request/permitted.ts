@@ -1,5 +1,5 @@
 /**
- * What a person may do about a request as it is shown. Pages and commands offer nothing else.
+ * Says what a person may do about a request as it is shown. Pages and commands offer nothing else.
  *
  * 1. This is what the run admits (`decision.ts`, `pause.ts`), but for the answer's own times, arguments and signature.
  * 2. In trust mode `signed` a key must speak for the person, too; nobody here knows the keys.

@@ -1,5 +1,5 @@
 /**
- * What is told of a run's requests, to whom, and through which channel.
+ * Says what is told of a run's requests, to whom, and through which channel.
  *
  * 1. Every event is told once for each generation of a request (INV-D3). A postponed deadline may come near again.
  * 2. A request that opens and closes within one look is not told at all.

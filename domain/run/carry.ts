@@ -1,6 +1,6 @@
 /**
- * What an execution hands to the next one at continue-as-new: `toCarry` and `fromCarry` stand between the run and its
- * recorded shape (`contracts/wire/carry.ts`), which stays as it is.
+ * The state that an execution hands to the next one at continue-as-new: `toCarry` and `fromCarry` stand between the run
+ * and its recorded shape (`contracts/wire/carry.ts`), which stays as it is.
  *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */

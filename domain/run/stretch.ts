@@ -1,5 +1,6 @@
 /**
- * What a stretch may do, and what a run takes over of it (docs/adr/0058). Activity and run apply the same transitions.
+ * Says what a stretch may do, and what a run takes over of it (docs/adr/0058). Activity and run apply the same
+ * transitions.
  *
  * 1. A call leaves within a stretch only if policy allows it, its tool is repeatable, and its server is among those
  *    that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
@@ -121,7 +122,7 @@ export interface Timed {
   readonly apply: (run: Run) => Change;
 }
 
-/** What happened to the calls of a turn, in order of time. A call whose result needs more is left in flight. */
+/** The facts about the calls of a turn, in order of time. A call whose result needs more is left in flight. */
 export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
   return calls
     .flatMap(({ callId, sentAt, endedAt = sentAt, result }): Timed[] => [

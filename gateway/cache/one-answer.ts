@@ -15,7 +15,7 @@ interface Kept<T> {
 }
 
 interface Wanted<T> {
-  /** Of what is asked for: an answer of another mark is old. */
+  /** State of what is asked for: an answer of another mark is old. */
   readonly mark?: unknown;
   /** Time for which an answer is kept; the answer is undefined while it is under way. */
   readonly freshMs?: (answer: T | undefined) => number;
@@ -26,8 +26,8 @@ interface Wanted<T> {
 interface Options {
   readonly now?: (() => number) | undefined;
   /**
-   * From when an answer is fresh. Default: its question, so that a change during the answer counts as not seen. From the
-   * answer on, a slow one serves others too, and all who ask while it is under way: its mark tells of changes.
+   * From when an answer is fresh. Default: its question, so that a change during the answer counts as not seen. From
+   * the answer on, a slow one serves others too, and all who ask while it is under way: its mark tells of changes.
    */
   readonly since?: 'question' | 'answer';
 }
@@ -68,7 +68,7 @@ export class OneAnswer<T> {
         // One that was asked for anew, or forgotten meanwhile, is not kept.
         if (this.#kept.peek(key) !== asking) return;
         const size = Math.min(LEAST_BYTES + weightOf(value), this.#kept.maxSize);
-        // What is set again keeps its size.
+        // An entry that is set again would keep its size.
         this.#kept.delete(key);
         this.#kept.set(key, asking, { size });
       },

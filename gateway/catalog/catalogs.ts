@@ -66,9 +66,9 @@ export interface SeenDefinitions extends KnownDefinitions {
 /** For this long many share one answer. */
 const FRESH_MS = 1_500;
 const BATCH = 8;
-/** Of lists, and of verdicts. */
+/** Bound of lists, and of verdicts. */
 const MOST_KEPT_BYTES = 33_554_432;
-/** Those of some forty catalogs with the most tools, or of many more. */
+/** Snapshots of some forty catalogs with the most tools, or of many more. */
 const MOST_SNAPSHOT_BYTES = 134_217_728;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
@@ -79,7 +79,10 @@ export interface Connected {
   readonly unread: readonly string[];
 }
 
-/** What a snapshot says only together with the artifact store, the ledger, and a policy, which may change meanwhile. */
+/**
+ * Facts that a snapshot gives only together with the artifact store, the ledger, and a policy, which may change
+ * meanwhile.
+ */
 interface Depth {
   readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
   readonly refreshed: CatalogRefreshed | undefined;
@@ -192,7 +195,8 @@ export class Catalogs {
   }
 
   /**
-   * Reads the definitions of a tool for people who are asked about a call of it: no setting, and nothing of other tools.
+   * Reads the definitions of a tool for people who are asked about a call of it: no setting, and nothing of other
+   * tools.
    * @returns undefined if there is no such catalog or tool
    * @throws CountersignError `ARTIFACT_…`, `ENGINE_UNAVAILABLE`
    */

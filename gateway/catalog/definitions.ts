@@ -1,6 +1,6 @@
 /**
- * Finds the definition of a requested tool, and the one that was approved before it, where somebody has kept them: the list
- * of the run, and the catalog of the server.
+ * Finds the definition of a requested tool, and the one that was approved before it, where somebody has kept them: the
+ * list of the run, and the catalog of the server.
  *
  * 1. A definition is told only under the hash that the request's digest covers.
  * 2. What is read serves all who look; memory is bounded.
@@ -33,7 +33,7 @@ export interface EarlierTool {
 type Asked = Pick<ApprovalRequest, 'workflowId' | 'tenant' | 'server' | 'tool' | 'definitionHash'>;
 
 const MOST_KEPT_BYTES = 33_554_432;
-/** What was read of a catalog serves everybody for this long, also that there is none, or that nobody answers. */
+/** An answer of a catalog serves everybody for this long, also that there is none, or that nobody answers. */
 const FRESH_MS = 10_000;
 /** A run pins its list: a form that was begun by it is read by it, also while the store is away. */
 const freshMs = (list: ServerTools | undefined): number => (list === undefined ? FRESH_MS : Number.POSITIVE_INFINITY);

@@ -97,7 +97,7 @@ export async function ownTask(live: LiveRun, isAnswering: boolean): Promise<unde
     await sleep(1, { summary: 'before the end' });
 }
 
-// What becomes of server tasks if handing over in mid-turn is interrupted, or the run fails.
+// Says what becomes of server tasks if handing over in mid-turn is interrupted, or the run fails.
 //
 // 1. A stopped run no longer hands over. It follows the tasks of its servers to their end, or polls each once more and
 //    cancels it (docs/adr/0041).

@@ -102,7 +102,7 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
 }
 
 /**
- * What a stretch had on record when its worker was lost. In mode `signed` nothing that Temporal says is proven.
+ * The record of a stretch when its worker was lost. In mode `signed` nothing that Temporal says is proven.
  * @throws ApplicationFailure if the record has a wrong form
  */
 function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {

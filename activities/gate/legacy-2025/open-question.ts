@@ -70,7 +70,7 @@ export interface HeldAskingParts {
 
 export interface HeldPeople {
   readonly ask: AskPeople;
-  /** What the server was told so far, in the order of its questions. */
+  /** Answers that the server was told so far, in the order of its questions. */
   readonly told: () => readonly HeldTold[];
 }
 

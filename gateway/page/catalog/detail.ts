@@ -125,7 +125,7 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
 }
 
 /**
- * What was typed was typed over the connection of that version, and every field of it is sent again. With the version of
+ * The fields were typed over the connection of that version, and every field of it is sent again. With the version of
  * now, it would take back what somebody else has changed meanwhile, without a word. Once they are told, it may.
  */
 function versionTyped({ form, error }: RefusedForm, now: number): number {
