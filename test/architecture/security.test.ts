@@ -18,7 +18,7 @@ interface Promised {
 
 const HELD = 'What holds it';
 let proofs: readonly Proof[];
-/** What stands under "cannot" in the two tables. */
+/** The lists that follow "Cannot:", by whom they speak of. */
 let cells: readonly Promised[];
 /** Sentences that say "cannot", "never" or "ever". */
 let sentences: readonly string[];
@@ -33,8 +33,7 @@ beforeAll(async () => {
     const [which = '', path = '', promise = '', who = HELD] = row.toReversed();
     return { who, promise, path: path.replaceAll('`', ''), which };
   });
-  const signed = '**A namespace writer in mode `signed`**';
-  cells = [...rowsUnder(security, '## What is trusted', signed), ...rowsUnder(security, signed, `## ${HELD}`)];
+  cells = cannotsIn(sectionOf(security, '## Who can do what', `\n## ${HELD}`));
   const held = sectionOf(security, `## ${HELD}`, '\n## ');
   // Where a link leads says nothing, and what does not hold is no promise.
   const said = held.replaceAll(/\]\([^)]*\)/g, ']').replaceAll(/Not (?:held|covered):[^.]*\./g, '');
@@ -42,11 +41,27 @@ beforeAll(async () => {
   sentences = said.split(/(?<=[.:;])\s+/).filter((sentence) => /\b(?:cannot|never|ever)\b/.test(sentence));
 });
 
+/** Each list behind "Cannot:" as one text, with the heading that it stands under. */
+function cannotsIn(section: string): readonly Promised[] {
+  return section
+    .split('\n### ')
+    .slice(1)
+    .map((part) => {
+      const [heading = '', ...lines] = part.split('\n');
+      const lists = lines
+        .join('\n')
+        .split(/^Cannot:$/m)
+        .slice(1);
+      const points = lists.flatMap((list) => /^(?:\s*- .*\n?)+/.exec(list)?.[0].match(/(?<=^- ).*/gm) ?? []);
+      return { who: heading.charAt(0).toLowerCase() + heading.slice(1), text: points.join('; ') };
+    });
+}
+
 function sectionOf(text: string, from: string, to: string): string {
   const start = text.indexOf(from);
   const end = text.indexOf(to, start);
   if (start < 0 || end < 0) throw new Error(`SECURITY.md has no part from "${from}" to "${to}"`);
-  return text.slice(start, end).replaceAll(/[ \t]*\n(?=\S)(?!\||-)/g, ' ');
+  return text.slice(start, end).replaceAll(/[ \t]*\n(?=\S)(?!\||-|#|Cannot:)/g, ' ');
 }
 
 /** Cells of each row of all tables, without their heads. */
@@ -61,17 +76,10 @@ function rowsOf(text: string): readonly (readonly string[])[] {
   return rows.filter((row) => !row.includes('cannot') && !row.includes('promise'));
 }
 
-function rowsUnder(text: string, from: string, to: string): readonly Promised[] {
-  return rowsOf(sectionOf(text, from, to)).map((row) => {
-    const isSigned = row.length === 2;
-    return { who: isSigned ? 'a namespace writer' : (row[0] ?? ''), text: row.at(-1) ?? '' };
-  });
-}
-
 const isOf = (proof: Proof, { who }: Promised): boolean =>
   who === proof.who || who.startsWith(`${proof.who} `) || who.startsWith(`${proof.who},`);
 
-test('each "cannot" of the tables has its row, word for word', () => {
+test('each "cannot" has its row, word for word', () => {
   expect(cells.length).toBeGreaterThan(10);
   const open = cells.flatMap((cell) => {
     const own = proofs.filter((proof) => proof.who !== HELD && isOf(proof, cell));
