@@ -149,11 +149,14 @@ function commitOf(root) {
   return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: new URL(root), encoding: 'utf8' }).trim();
 }
 
-/** The request is there as soon as the workflow has taken the judgement in. An approver does not ask without a pause. */
+/**
+ * The run has the request as soon as it has taken the judgement in, and whoever is told of it here is told before that:
+ * so the first pause comes first.
+ */
 async function openRequest(handle) {
   for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, ASKS_EVERY_MS));
     const request = (await handle.requests()).find(({ status }) => status === 'open');
     if (request !== undefined) return request;
-    await new Promise((resolve) => setTimeout(resolve, ASKS_EVERY_MS));
   }
 }

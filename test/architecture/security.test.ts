@@ -22,7 +22,7 @@ let proofs: readonly Proof[];
 let cells: readonly Promised[];
 /** Sentences that say "cannot", "never" or "ever". */
 let sentences: readonly string[];
-/** Of what holds it, each point. */
+/** Each point of what holds it. */
 let points: readonly string[];
 
 beforeAll(async () => {
@@ -52,8 +52,8 @@ function cannotsIn(section: string): readonly Promised[] {
         .join('\n')
         .split(/^Cannot:$/m)
         .slice(1);
-      const points = lists.flatMap((list) => /^(?:\s*- .*\n?)+/.exec(list)?.[0].match(/(?<=^- ).*/gm) ?? []);
-      return { who: heading.charAt(0).toLowerCase() + heading.slice(1), text: points.join('; ') };
+      const listed = lists.flatMap((list) => /^(?:\s*- .*\n?)+/.exec(list)?.[0].match(/(?<=^- ).*/gm) ?? []);
+      return { who: heading.charAt(0).toLowerCase() + heading.slice(1), text: listed.join('; ') };
     });
 }
 
