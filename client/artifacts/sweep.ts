@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
-import { isNotFound } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { jsonOf } from '../ledger/files.ts';
 import { hashesIn } from './references.ts';
 
@@ -211,12 +211,9 @@ export async function assertHere(
   deadlineMs: number,
 ): Promise<void> {
   for (const { name, id } of recorded) {
-    const found = await connection.withDeadline(Date.now() + deadlineMs, async () => {
-      return await workflowService.describeNamespace({ namespace: name }).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
-    });
+    const found = await connection.withDeadline(Date.now() + deadlineMs, async () =>
+      ifThere(async () => await workflowService.describeNamespace({ namespace: name })),
+    );
     if (found?.namespaceInfo?.id === id) continue;
     const what = found === undefined ? 'is not there' : 'is another one of that name';
     throw refusal(

@@ -15,7 +15,8 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW, SIGNALS } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
-import { each, type ExecutionId, moveTo, standingOf, unlessGone, withdrawMove } from './moves.ts';
+import { ifThere } from '../engine/executions.ts';
+import { each, type ExecutionId, moveTo, standingOf, withdrawMove } from './moves.ts';
 import { buildOf, countPinned, type DeploymentState, pinnedTo, readDeployment } from './versions.ts';
 
 export interface DrainOptions {
@@ -232,7 +233,7 @@ class Drain {
     this.#underWay.set(workflowId, { runId, at: Date.now() });
     if (mayMove !== undefined) await moveTo(this.#engine, deployment, current, execution);
     const handle = this.#engine.client.workflow.getHandle(workflowId, runId);
-    await this.#engine.call(workflowId, async () => unlessGone(async () => await handle.signal(SIGNALS.nudge)));
+    await this.#engine.call(workflowId, async () => ifThere(async () => await handle.signal(SIGNALS.nudge)));
   }
 
   async #mayGo(execution: ExecutionId, mayMove: NonNullable<DrainOptions['mayMove']>): Promise<boolean> {

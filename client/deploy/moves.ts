@@ -5,7 +5,7 @@
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
  */
 import type { Engine } from '../engine/engine.ts';
-import { isNotFound } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { pinnedTo } from './versions.ts';
 
 export interface ExecutionId {
@@ -41,7 +41,7 @@ type Options = NonNullable<
 async function setOverride(engine: Engine, execution: ExecutionId, workflowExecutionOptions: Options): Promise<void> {
   const { client, namespace } = engine;
   await engine.call(execution.workflowId, async () =>
-    unlessGone(
+    ifThere(
       async () =>
         await client.connection.workflowService.updateWorkflowExecutionOptions({
           namespace,
@@ -51,16 +51,6 @@ async function setOverride(engine: Engine, execution: ExecutionId, workflowExecu
         }),
     ),
   );
-}
-
-/** Returns undefined if the execution has ended. */
-export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await act();
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }
 
 export interface Standing {
@@ -81,7 +71,7 @@ export interface Standing {
 export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
   const { client, namespace } = engine;
   const found = await engine.call('', async () =>
-    unlessGone(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
+    ifThere(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
   );
   const info = found?.workflowExecutionInfo;
   if (!info || info.closeTime) return undefined;

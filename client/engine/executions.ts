@@ -170,6 +170,16 @@ export function isNotFound(error: unknown): boolean {
   return false;
 }
 
+/** Returns undefined where what Temporal was asked for is not there. */
+export async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */
 export function sentenceOf(message: string): string {
   return /\[TMPRL\d+\][^"]*/.exec(message)?.[0] ?? message;
