@@ -135,11 +135,6 @@ async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readon
   return found;
 }
 
-/** Every artifact of ours that names others is JSON; an image need not be read to its end. */
-async function bytesOfJson(path: string): Promise<Buffer> {
-  return (await isJson(path)) ? await readFile(path) : Buffer.alloc(0);
-}
-
 /** Two sweeps at once meet each other's removals. */
 async function unlessGone<T>(done: Promise<T>): Promise<T | undefined> {
   try {
@@ -150,11 +145,13 @@ async function unlessGone<T>(done: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function isJson(path: string): Promise<boolean> {
+/** Every artifact of ours that names others is JSON; an image need not be read to its end. */
+async function bytesOfJson(path: string): Promise<Buffer> {
   const file = await open(path, 'r');
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
-    return bytesRead === 1 && OPENING.has(buffer.toString('latin1'));
+    const isJson = bytesRead === 1 && OPENING.has(buffer.toString('latin1'));
+    return isJson ? await file.readFile() : Buffer.alloc(0);
   } finally {
     await file.close();
   }

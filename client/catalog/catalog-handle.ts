@@ -78,8 +78,9 @@ export class CatalogHandle {
    */
   async snapshot(): Promise<CatalogSnapshot> {
     const snapshot = await this.#query();
-    if ('unchanged' in snapshot || snapshot.status === 'new') throw this.#notThere();
-    return snapshot;
+    if (!('unchanged' in snapshot) && snapshot.status !== 'new') return snapshot;
+    const { missing, notThere, facts } = namingOf(this);
+    throw new CountersignError(missing, notThere, facts);
   }
 
   /**
@@ -196,9 +197,7 @@ export class CatalogHandle {
 
   async #query(known?: string): Promise<CatalogSnapshot | CatalogUnchanged> {
     return await this.#engine.read(this, () =>
-      known === undefined
-        ? askWorkflow<CatalogSnapshot>(this.#handle, QUERIES.snapshot)
-        : askWorkflow<CatalogSnapshot | CatalogUnchanged>(this.#handle, QUERIES.snapshot, known),
+      askWorkflow(this.#handle, QUERIES.snapshot, ...(known === undefined ? [] : [known])),
     );
   }
 
@@ -263,11 +262,6 @@ export class CatalogHandle {
         await pause(ms);
       }
     }
-  }
-
-  #notThere(): CountersignError {
-    const { missing, notThere, facts } = namingOf(this);
-    return new CountersignError(missing, notThere, facts);
   }
 }
 

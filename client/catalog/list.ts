@@ -21,17 +21,13 @@ import type { Engine } from '../engine/engine.ts';
 import { type ArtifactReader, readToolList } from '../ledger/ledger.ts';
 import { quoted } from '../run/inbox.ts';
 
-export interface CatalogFilter {
-  readonly tenant?: string;
-}
-
 export interface ListedCatalog extends CatalogIdentity {
   readonly workflowId: string;
   readonly startedAt: string;
 }
 
 /** Returns the running catalogs, sorted by workflow id. However many there are, each page has a deadline of its own. */
-export async function listCatalogs(engine: Engine, { tenant }: CatalogFilter): Promise<ListedCatalog[]> {
+export async function listCatalogs(engine: Engine, { tenant }: { readonly tenant?: string }): Promise<ListedCatalog[]> {
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,

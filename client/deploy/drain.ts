@@ -93,11 +93,7 @@ function targetOf(state: DeploymentState, build: string): string {
   throw new CountersignError('DRAIN_REFUSED', message, facts);
 }
 
-interface Route {
-  readonly deployment: string;
-  readonly build: string;
-  readonly current: string;
-}
+type Route = Pick<Drained, 'deployment' | 'build' | 'current'>;
 
 /** An execution that was asked and was not seen elsewhere yet. */
 interface UnderWay {
@@ -161,8 +157,12 @@ class Drain {
     }
   }
 
+  get #isAborted(): boolean {
+    return this.#options.signal?.aborted === true;
+  }
+
   get #isOver(): boolean {
-    return Date.now() >= this.#end || isAborted(this.#options.signal);
+    return Date.now() >= this.#end || this.#isAborted;
   }
 
   /** Executions under way that visibility does not count for the build: an override names another, or none has them. */
@@ -195,11 +195,11 @@ class Drain {
       // One that has moved may still be listed.
       if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push({ workflowId, runId });
     }
-    const { mayMove, signal } = this.#options;
+    const { mayMove } = this.#options;
     await each(fresh, mayMove === undefined ? AT_ONCE : 1, async (execution) => {
       await this.#ask(execution);
       // A replay takes a while, and a batch of them may outlast the drain.
-      return mayMove === undefined ? !isAborted(signal) : !this.#isOver;
+      return mayMove === undefined ? !this.#isAborted : !this.#isOver;
     });
     return isQuiet;
   }
@@ -210,8 +210,8 @@ class Drain {
   }
 
   #room(): number {
-    const { batch = BATCH, mayMove, signal } = this.#options;
-    if (isAborted(signal)) return 0;
+    const { batch = BATCH, mayMove } = this.#options;
+    if (this.#isAborted) return 0;
     const late = Date.now() - PATIENCE_MS;
     const slow = [...this.#underWay.values()].filter(({ at }) => at <= late).length;
     const most = mayMove !== undefined || this.#hasMoved ? batch : Math.min(batch, AHEAD + slow);
@@ -263,8 +263,10 @@ class Drain {
     });
     // One that was looked at beside it may show that the server moves others.
     const [unmoved] = this.#unmoved;
-    if (unmoved !== undefined && !this.#hasMoved) throw this.#refusal(unmoved);
-    return this.#underWay.size < before;
+    if (unmoved === undefined || this.#hasMoved) return this.#underWay.size < before;
+    const { deployment, build, current } = this.#route;
+    const message = `Run ${unmoved} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
+    throw new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
   async #isSettled(workflowId: string, asked: UnderWay): Promise<boolean> {
@@ -289,13 +291,6 @@ class Drain {
     // Somebody else, such as a drain that has ended, has moved it back: it may be asked again.
     this.#asked.delete(workflowId);
     return true;
-  }
-
-  /** An execution that has continued as new on the same build shows that Temporal does not move it. */
-  #refusal(workflowId: string): CountersignError {
-    const { deployment, build, current } = this.#route;
-    const message = `Run ${workflowId} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
-    return new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
   /**
@@ -326,8 +321,4 @@ class Drain {
 
 function withReasons(found: ReadonlyMap<string, string>): Drained['kept'] {
   return [...found].map(([workflowId, reason]) => ({ workflowId, reason }));
-}
-
-function isAborted(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true;
 }

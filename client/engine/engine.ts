@@ -18,6 +18,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { askedAgain, askedAt, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { listExecutions } from './executions.ts';
 import { namingOf, type Subject, takesNoUpdates, troubleOf, unserved, workflowIdOf } from './trouble.ts';
@@ -184,9 +185,7 @@ const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 function repeats(answer: unknown, message: object): boolean {
   const said = Object.entries(message).filter(([name]) => REPEATED.includes(name));
   if (said.length === 0) return true;
-  if (typeof answer !== 'object' || answer === null) return false;
-  const told = new Map<string, unknown>(Object.entries(answer));
-  return said.every(([name, value]) => told.get(name) === value);
+  return isFields(answer) && said.every(([name, value]) => answer[name] === value);
 }
 
 /** Characters of a hash that stand in an update id. */

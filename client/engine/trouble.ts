@@ -56,7 +56,7 @@ type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => Counter
 
 /** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
 function engineTrouble(error: unknown, about: Subject, trouble: Trouble): CountersignError {
-  const { missing, notThere } = namingOf(about);
+  const { title, missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
@@ -79,7 +79,11 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
     case grpcStatus.DEADLINE_EXCEEDED:
       return uncertain(about, error);
     case grpcStatus.FAILED_PRECONDITION:
-      if (takesNoUpdates(cause)) return trouble('ENGINE_UNAVAILABLE', fullWords(about));
+      if (takesNoUpdates(cause))
+        return trouble(
+          'ENGINE_UNAVAILABLE',
+          `${title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`,
+        );
       return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
         : stuckOn(about, cause.details, error);
@@ -106,10 +110,6 @@ export function takesNoUpdates(error: unknown): boolean {
     cause.code === grpcStatus.FAILED_PRECONDITION &&
     /total number of distinct updates/.test(cause.details)
   );
-}
-
-function fullWords(about: Subject): string {
-  return `${namingOf(about).title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`;
 }
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {

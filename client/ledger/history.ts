@@ -285,29 +285,21 @@ function carriedIn([, carry]: readonly unknown[]): { readonly stored: number; re
 /** The content of an answer: label, field of the entry, and signed value. Person and request are compared apart. */
 type Said = readonly (readonly [string, readonly string[], unknown])[];
 
-interface AnswerKind<Message> {
-  /** Also the name of the update that brings the answer. */
-  readonly purpose: AnswerPurpose;
-  readonly parse: (value: unknown) => Parsed<Message>;
-  readonly said: (message: Message) => Said;
-  /** True if the answer is accepted later than it arrives, since it is judged first. */
-  readonly isJudged?: (message: Message) => boolean;
-}
-
 /** Facts that record what a person answered to a request. */
 type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
 
 interface AnswerReader {
+  /** Also the name of the update that brings the answer. */
   readonly purpose: AnswerPurpose;
   readonly read: (sent: SentMessage) => SignedAnswer | undefined;
 }
 
 /** A new kind of answer does not compile without its row. */
 const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
-  'decision.accepted': readerOf({
-    purpose: 'decide',
-    parse: parseDecision,
-    said: (decision) => [
+  'decision.accepted': readerOf(
+    'decide',
+    parseDecision,
+    (decision) => [
       ['decision', ['decision'], decision.kind],
       ['comment', ['comment'], decision.kind === 'reject' ? decision.reason : decision.comment],
       ['deadline', ['until'], decision.kind === 'extend' ? decision.until : undefined],
@@ -315,35 +307,23 @@ const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
       ['answer', ['answerHash'], decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined],
       ['scope', ['remember'], decision.kind === 'approve' ? decision.remember : undefined],
     ],
-    isJudged: isEdit,
-  }),
-  'outcome.resolved': readerOf({
-    purpose: 'resolveOutcome',
-    parse: parseResolution,
-    said: (resolution) => [
-      ['answer', ['answer'], resolution.kind],
-      ['comment', ['comment'], resolution.comment],
-      ['result', ['recordedHash'], recordedHash(resolution)],
-    ],
-  }),
-  'input.provided': readerOf({
-    purpose: 'provideInput',
-    parse: parseProvision,
-    said: (provision) => [
-      ['answer', ['answer'], provision.kind],
-      ['comment', ['comment'], provision.comment],
-      ['answers', ['responsesHash'], responsesHash(provision)],
-    ],
-  }),
-  'authorization.given': readerOf({
-    purpose: 'authorize',
-    parse: parseAuthorization,
-    said: (given) => [
-      ['answer', ['answer'], given.kind],
-      ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
-      ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
-    ],
-  }),
+    isEdit,
+  ),
+  'outcome.resolved': readerOf('resolveOutcome', parseResolution, (resolution) => [
+    ['answer', ['answer'], resolution.kind],
+    ['comment', ['comment'], resolution.comment],
+    ['result', ['recordedHash'], recordedHash(resolution)],
+  ]),
+  'input.provided': readerOf('provideInput', parseProvision, (provision) => [
+    ['answer', ['answer'], provision.kind],
+    ['comment', ['comment'], provision.comment],
+    ['answers', ['responsesHash'], responsesHash(provision)],
+  ]),
+  'authorization.given': readerOf('authorize', parseAuthorization, (given) => [
+    ['answer', ['answer'], given.kind],
+    ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
+    ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
+  ]),
 };
 
 /** Updates that bring people's messages. */
@@ -370,13 +350,16 @@ export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | un
   return isAnswerFact(kind) ? ANSWERS[kind].read(sent) : undefined;
 }
 
-/** The reader takes a message as the run kept it, with defaults written out. */
-function readerOf<Message extends Answerable>({
-  purpose,
-  parse,
-  said,
-  isJudged = () => false,
-}: AnswerKind<Message>): AnswerReader {
+/**
+ * The reader takes a message as the run kept it, with defaults written out.
+ * @param isJudged true if the answer is accepted later than it arrives, since it is judged first
+ */
+function readerOf<Message extends Answerable>(
+  purpose: AnswerPurpose,
+  parse: (value: unknown) => Parsed<Message>,
+  said: (message: Message) => Said,
+  isJudged: (message: Message) => boolean = () => false,
+): AnswerReader {
   const read = ({ message: input }: SentMessage): SignedAnswer | undefined => {
     const { message, signature } = openMessage(input);
     const shape = parse(message);

@@ -179,9 +179,7 @@ function answerOf({ input, meta }: UpdateRequest, message: unknown): DiscardedAn
   return {
     update: input?.name ?? '',
     id: meta?.updateId ?? '',
-    ...defined({ callId }),
-    ...(tools.length === 0 ? {} : { tools }),
-    ...defined({ by }),
+    ...defined({ callId, tools: tools.length === 0 ? undefined : tools, by }),
   };
 }
 
