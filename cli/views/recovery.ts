@@ -102,13 +102,10 @@ function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
 }
 
 function callText(call: DiscardedCall): string {
-  const { ending, repeatable } = call;
-  const next =
-    ending === 'unsent'
-      ? 'it may be sent'
-      : repeatable
-        ? 'repeatable, so it may be sent again by itself'
-        : 'not sent again by itself: a person is asked what became of it';
+  if (call.ending === 'unsent') return `${sentText(call)}; it may be sent`;
+  const next = call.repeatable
+    ? 'repeatable, so it may be sent again by itself'
+    : 'not sent again by itself: a person is asked what became of it';
   return `${sentText(call)}; ${next}`;
 }
 
@@ -119,14 +116,12 @@ export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object 
 export function stuckText(stuck: StuckRun, paint: Paint): string {
   const { runId, failing, upTo, of, task } = stuck;
   const rest = task === undefined ? 'what came after is not done yet' : 'what came after could not be read';
-  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${fields(
-    paint,
-    [
-      ['because', said(failing.message)],
-      ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
-      ['way out', wayOut(stuck)],
-    ],
-  )}`;
+  const rows = fields(paint, [
+    ['because', said(failing.message)],
+    ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
+    ['way out', wayOut(stuck)],
+  ]);
+  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${rows}`;
 }
 
 function wayOut({ runId, task }: StuckRun): string {
