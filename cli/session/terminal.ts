@@ -24,16 +24,14 @@ export type Paint = (shade: Shade, text: string) => string;
 
 export const plain: Paint = (_shade, text) => text;
 
-/** The exit code of a tool that SIGPIPE ends (POSIX shells: 128 + 13). */
-const CLOSED = 141;
-
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** @param leaveSignals called once a command listens to signals itself */
 export function processTerminal(leaveSignals?: () => void): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  // A reader that closes early (`| head`) ends the command. That is no error to tell, and no success either.
-  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? CLOSED : 70));
+  // A reader that closes early (`| head`) ends the command. That is no error to tell, and no success either: shells say
+  // 128 + 13 of a tool that SIGPIPE ends.
+  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 141 : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   // A log on a full disk, or a terminal that was closed: what the command does goes on.
   stderr.on('error', () => undefined);

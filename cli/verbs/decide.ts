@@ -492,25 +492,22 @@ function verbOf(plan: BatchPlan): string {
 
 /** Returns the first refusal; where there is none, the first decision without an answer, which may count. */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
-  const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
+  const failed = answers.filter((answer) => answer.kind === 'refused');
   const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');
   const unanswered = failed.filter(({ error }) => error.code === 'RESULT_UNCERTAIN');
   const first = refused[0] ?? unanswered[0];
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
   const [lost] = unanswered;
-  const parts = [
-    ...(refused.length === 0
-      ? []
-      : [
-          `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-        ]),
-    ...(lost === undefined
-      ? []
-      : [
-          `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
-        ]),
-  ];
+  const parts: string[] = [];
+  if (refused.length > 0)
+    parts.push(
+      `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+    );
+  if (lost !== undefined)
+    parts.push(
+      `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
+    );
   return new CountersignError(
     error.code,
     parts.join(' '),
