@@ -80,7 +80,6 @@ const OPEN_MS = 30_000;
 const POLL_MS = 25;
 
 /**
- * Starts the parts, each with what those before it have said.
  * @throws CountersignError `ENGINE_UNAVAILABLE` if there is no Temporal CLI; `CONFIG_INVALID` and
  * `AUTHORIZATION_IN_HEADERS` as a worker does
  */

@@ -140,8 +140,7 @@ function inDoubt(why: string): BrokenBy {
   );
 }
 
-// Failed histories are diagnosed up to this number, unless the user asks for all.
-
+/** Failed histories are diagnosed up to this number, unless the user asks for all. */
 export const MOST_DIAGNOSED = 10;
 
 export interface Diagnosed extends ReplayOutcome {

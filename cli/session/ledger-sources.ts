@@ -84,13 +84,12 @@ function exported(runId: string, text: string): LedgerCopy {
   return copy;
 }
 
-// Runs and catalogs both have a ledger; the workflow id says which of them owns it.
-
 export interface LedgerOwner {
   head(): Promise<Pick<RunState, 'ledgerLength' | 'ledgerHead'>>;
   ledger(): Promise<readonly LedgerEntry[]>;
 }
 
+/** Runs and catalogs both have a ledger; the workflow id says which of them owns it. */
 export function ledgerOwner(countersign: Countersign, workflowId: string): LedgerOwner {
   const identity = catalogOf(workflowId);
   if (identity === undefined) {

@@ -192,7 +192,6 @@ type Wanted = Partial<Record<keyof ConfigInput, Part>>;
 
 export const whole: Part = (found) => found;
 
-/** Keeps only these fields of an object. */
 const only =
   (...names: readonly string[]): Part =>
   (found) =>
@@ -206,7 +205,6 @@ const each =
       ? Object.fromEntries(Object.entries(found).map(([name, entry]) => [name, only(...names)(entry)]))
       : found;
 
-/** The parts of a configuration that commands read, by what they are for. */
 const FOR_POLICY = {
   taskQueue: whole,
   servers: each('url', 'trusted', 'repeatable'),
@@ -295,8 +293,6 @@ export async function configuredKeys(
   return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
 }
 
-// Opens the artifact store that the configuration names, for reading.
-
 type ArtifactPlace =
   /** Absolute path. */
   | { readonly kind: 'directory'; readonly directory: string }
@@ -316,8 +312,6 @@ export function artifactReader(place: ArtifactPlace): ArtifactReader {
   }
 }
 
-// Opens a connection to Temporal, and the client library on it, for the duration of a command.
-
 export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
@@ -334,7 +328,7 @@ export interface SessionOptions extends GlobalOptions {
 const DEFAULT_DEADLINE_SECONDS = 10;
 const SETUP_CHECK_MS = 2_000;
 
-/** @param servers gives the target of each authorization, once the settings are known */
+/** Connects for the time of `use`. @param servers gives the target of each authorization, once the settings are known */
 export async function withSession<T>(
   terminal: Terminal,
   options: SessionOptions,

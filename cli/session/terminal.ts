@@ -4,7 +4,6 @@ import { styleText } from 'node:util';
 
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Working directory. */
   readonly directory: string;
   readonly paint: Paint;
   /** Writes an answer to standard output. */
@@ -13,7 +12,6 @@ export interface Terminal {
   err(text: string): void;
   /** Asks a person and returns their line. Absent if nobody sits at a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
-  /** Reads all of standard input. */
   input(): Promise<string>;
   /** Aborted, with the signal's name, when the process is asked to end. The command then ends by itself. */
   interrupted(): AbortSignal;

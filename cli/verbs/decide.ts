@@ -301,10 +301,7 @@ async function requestOf(run: RunHandle, callId: string): Promise<ApprovalReques
   return (await run.requests()).find((shown) => shown.callId === callId);
 }
 
-/**
- * Returns the first answer to a decision that is sent again; undefined if none was recorded under its id.
- * @throws CountersignError `DECISION_INVALID` if another decision was
- */
+/** Returns the first answer to a decision that is sent again; undefined if none was recorded under its id. */
 async function sentBefore(
   run: RunHandle,
   callId: string,

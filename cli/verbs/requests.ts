@@ -176,14 +176,8 @@ function shownRequests(runId: string, requests: readonly ApprovalRequest[], opti
   };
 }
 
-interface Answering {
-  readonly what: string;
-  readonly name: string;
-  /** The rest of the command line. It contains no text from a server, since people copy the line into a shell. */
-  readonly words: string;
-}
-
-function answering(about: Pause | undefined): Answering {
+/** The words of a command line. They contain no text from a server, since people copy the line into a shell. */
+function answering(about: Pause | undefined): Readonly<Record<'what' | 'name' | 'words', string>> {
   if (about === undefined) return { what: 'Decide', name: 'approve', words: '' };
   switch (about.kind) {
     case 'outcome':

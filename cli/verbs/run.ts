@@ -194,7 +194,6 @@ function msOf(seconds: number | undefined): number | undefined {
 }
 
 /**
- * Waits for the end of a run.
  * @param deadlineSeconds without it, the wait lasts until the run ends
  * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on
  */

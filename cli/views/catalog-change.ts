@@ -15,10 +15,7 @@ import { pendingText, settingText } from './catalog-setting.ts';
 import { toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
-/**
- * Describes the result of a change of tool policies.
- * @param acks what was answered to each message; of several, one may wait for a second administrator and another not
- */
+/** @param acks answers to each message; of several, one may wait for a second administrator and another not */
 export function changeAnswer(
   before: CatalogSnapshot,
   acks: readonly CatalogAck[],

@@ -176,9 +176,7 @@ async function giveBack(path: string): Promise<void> {
   await rename(path + ASIDE, path);
 }
 
-// Workers record which namespaces use their store (`activities/artifacts/root.ts`).
-
-/** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
+/** @throws CountersignError `SWEEP_REFUSED` if no worker has recorded its namespace, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
   const names = await readdir(folder).catch((error: unknown) => {

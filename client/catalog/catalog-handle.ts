@@ -143,10 +143,7 @@ export class CatalogHandle {
     return await refreshEnd(this, async (known) => await this.#query(known), refresh, deadlineMs);
   }
 
-  /**
-   * Sets the operators' settings of tools: either the whole list is taken, or nothing. An answer `waiting` names the
-   * change that a second administrator must decide.
-   */
+  /** Takes the whole list, or nothing. An answer `waiting` names the change that a second administrator must decide. */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
     return await this.#update('setToolPolicies', catalogMessage(SetToolPolicies, input, 'change'));
   }
@@ -182,10 +179,7 @@ export class CatalogHandle {
     return await readDefinitions(this.#options.artifacts, snapshot);
   }
 
-  /**
-   * Returns a mark that every change of the catalog changes, without waking it. @throws CountersignError
-   * `CATALOG_NOT_FOUND`
-   */
+  /** Returns a mark that every change of the catalog changes; does not wake it. @throws `CATALOG_NOT_FOUND` */
   async mark(): Promise<string> {
     const { runId, historyLength } = await this.#engine.read(this, async () => await this.#handle.describe());
     return `${runId}/${historyLength}`;

@@ -101,9 +101,7 @@ export type EffectiveVerdict =
 
 export interface Surroundings {
   readonly policy: Organisation;
-  /**
-   * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
-   */
+  /** True if the workers' configuration trusts the server's annotations; undefined if it does not name the server. */
   readonly configuredTrust: boolean | undefined;
   /** True if the workers are in trust mode `signed`: there no catalog alone makes a server trusted. */
   readonly isSigned?: boolean;

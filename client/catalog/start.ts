@@ -18,9 +18,7 @@ import { ifThere } from '../engine/executions.ts';
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
-/**
- * Makes the start operation for one attempt: Temporal's client takes each once. @param isSigned if this client signs
- */
+/** Makes the start operation for one attempt: Temporal's client takes each once. @param isSigned if this client signs */
 export function catalogStart(
   { tenant, server }: CatalogIdentity,
   taskQueue: string,

@@ -43,11 +43,11 @@ export interface Drained {
   readonly asked: number;
   /** Executions that stay with the build, and those that have begun on the current one and have not worked there. */
   readonly left: number;
-  /** Workflow ids of those that Temporal has begun on the build again, although it moves others. */
+  /** Those that Temporal has begun on the build again, although it moves others. */
   readonly unmoved: readonly string[];
-  /** Executions that `mayMove` has kept, with its reason. */
+  /** Those that `mayMove` has kept. */
   readonly kept: readonly { readonly workflowId: string; readonly reason: string }[];
-  /** Executions of which `mayMove` could not tell, and why. Another drain asks again. */
+  /** Those of which `mayMove` could not tell. Another drain asks again. */
   readonly unread: readonly { readonly workflowId: string; readonly reason: string }[];
 }
 
@@ -60,7 +60,7 @@ const PATIENCE_MS = 20_000;
 const AT_ONCE = 8;
 /** Pause between two looks while runs move. */
 const SOON_MS = 100;
-/** For how long a reading of the deployment, which Temporal asks a workflow of its own for, need not be repeated. */
+/** For how long a reading of the deployment need not be repeated: Temporal asks a workflow of its own for it. */
 const FRESH_MS = 1_000;
 
 /** Workflows that the signal `nudge` makes continue as new. */
@@ -95,7 +95,6 @@ function targetOf(state: DeploymentState, build: string): string {
 
 type Route = Pick<Drained, 'deployment' | 'build' | 'current'>;
 
-/** An execution that was asked and was not seen elsewhere yet. */
 interface UnderWay {
   readonly runId: string;
   readonly at: number;
@@ -204,7 +203,6 @@ class Drain {
     return isQuiet;
   }
 
-  /** True for what this drain does not move. */
   #isLeft(workflowId: string): boolean {
     return this.#kept.has(workflowId) || this.#unread.has(workflowId) || this.#unmoved.has(workflowId);
   }

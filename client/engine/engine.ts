@@ -230,9 +230,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_U
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;
 
-/**
- * Measures a message: Temporal would not say of a larger one what is wrong. @throws CountersignError `LIMIT_REACHED`
- */
+/** Temporal would not say of a larger message what is wrong. @throws CountersignError `LIMIT_REACHED` */
 export function assertMessageFits(message: unknown, what = 'message', advice = 'Nothing was sent.'): void {
   const bytes = byteLength(JSON.stringify(message ?? null));
   if (bytes <= MESSAGE_BYTES) return;
@@ -249,12 +247,10 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #most: number;
 
-  /** @param most acts of one lane at once */
   constructor(most = MOST_UNDER_WAY) {
     this.#most = most;
   }
 
-  /** @param name the id of a run, or whatever else tells lanes apart */
   async run<T>(name: string, act: () => Promise<T>): Promise<T> {
     const lane = this.#lanes.get(name) ?? { underWay: 0, waiting: [] };
     this.#lanes.set(name, lane);

@@ -22,8 +22,6 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
   return new WorkflowClient({ connection, namespace, dataConverter }).list({ query });
 }
 
-// Reads the executions of one workflow, as far as Temporal retains their histories.
-
 export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
 
@@ -82,8 +80,6 @@ export function activityIn(event: HistoryEvent) {
     wasStarted: Number(ended.startedEventId ?? 0) > 0,
   } as const;
 }
-
-// Reads from a run's history why its workflow tasks fail.
 
 export interface FailingTask {
   readonly at: string;

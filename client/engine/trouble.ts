@@ -176,9 +176,7 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   return new CountersignError('RUN_FAILED', message, facts, { cause: error });
 }
 
-// Errors name the subject of the call that failed.
-
-/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
+/** What a call is about, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
 /**
@@ -210,8 +208,6 @@ export function namingOf(subject: Subject) {
 export function workflowIdOf(subject: Subject): string {
   return typeof subject === 'string' ? subject : catalogId(subject);
 }
-
-// Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
 export const WORKFLOW_TASKS = 1;

@@ -155,10 +155,7 @@ export class Tickets {
     await Promise.all(this.#telling.values());
   }
 
-  /**
-   * Says in whose name a run was started; undefined if there is no such run.
-   * @throws CountersignError `ENGINE_UNAVAILABLE`
-   */
+  /** Returns undefined if there is no such run. @throws CountersignError `ENGINE_UNAVAILABLE` */
   async starterOf(runId: string): Promise<Starter | undefined> {
     const described = await this.#described(runId);
     if (described === undefined) return undefined;

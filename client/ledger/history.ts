@@ -150,9 +150,7 @@ function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): v
   deeds.lost.delete(callId);
 }
 
-/**
- * A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if nobody knows
- */
+/** A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if unknown */
 function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void {
   const outcome = fieldOf(result, 'outcome');
   const isEnded = textAt(result, 'kind') === 'ended';
@@ -280,12 +278,9 @@ function carriedIn([, carry]: readonly unknown[]): { readonly stored: number; re
   return { stored: Number.isSafeInteger(stored) ? stored : 0, since: listAt(journal, 'since').length };
 }
 
-// Signed answers are read from the messages in history.
-
 /** The content of an answer: label, field of the entry, and signed value. Person and request are compared apart. */
 type Said = readonly (readonly [string, readonly string[], unknown])[];
 
-/** Facts that record what a person answered to a request. */
 type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
 
 interface AnswerReader {

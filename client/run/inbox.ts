@@ -98,14 +98,12 @@ export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-// Sends several decisions on calls of one run, a few at once; each gets an answer of its own (INV-G3).
-
-/** Answers stand in the order of the decisions. */
 export type BatchAnswer = { readonly callId: string; readonly decisionId: string } & (
   | { readonly kind: 'accepted'; readonly ack: DecisionAck }
   | { readonly kind: 'refused'; readonly error: CountersignError }
 );
 
+/** Sends several decisions, a few at once; each gets an answer of its own (INV-G3), in their order. */
 export async function decideAll(
   inputs: readonly DecisionInput[],
   decide: (input: DecisionInput) => Promise<DecisionAck>,

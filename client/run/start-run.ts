@@ -102,8 +102,6 @@ function assertOwnId({ runId, ticketId }: StartRunOptions): void {
   throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
 }
 
-// Tokens are taken out of what a caller starts a run with: the spec that is left has none, and may leave the process.
-
 type ServerInput = NonNullable<RunSpecInput['servers']>[number];
 
 type StartServer = ServerInput & {
@@ -123,7 +121,7 @@ interface Taken {
   readonly tokens: ReadonlyMap<string, GivenToken>;
 }
 
-/** @throws CountersignError `SPEC_INVALID` */
+/** @returns a spec without tokens, which may leave the process @throws CountersignError `SPEC_INVALID` */
 export function takeTokens(given: StartSpec, authorizations: Readonly<Record<string, string>> = {}): Taken {
   const tokens = new Map<string, GivenToken>(
     Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),

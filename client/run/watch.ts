@@ -129,11 +129,10 @@ function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignErro
   return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor }, { cause });
 }
 
-// Follower polls the history of one execution. It says only when to look again, and when the execution is over.
-
 /** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
+/** Polls the history of one execution. It says only when to look again, and when the execution is over. */
 class Follower {
   ended = false;
   /** Temporal run id of the execution that continues the run. */
@@ -164,8 +163,6 @@ class Follower {
   }
 }
 
-// PatientReader repeats the readings of one watch for as long as the watch may last.
-
 export interface Patience {
   readonly signal?: AbortSignal;
   /** Duration of the whole watch; without it, the watch lasts until the run ends. */
@@ -183,6 +180,7 @@ const PASSING: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN',
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** Repeats the readings of one watch for as long as the watch may last. */
 export class PatientReader {
   readonly #engine: Engine;
   readonly #workflowId: string;
@@ -237,9 +235,7 @@ export class PatientReader {
     }
   }
 
-  /**
-   * Remembers a trouble that passes, and throws any other error. @param isShort true for an attempt that was cut short
-   */
+  /** Remembers a trouble that passes, and throws any other. @param isShort true for an attempt that was cut short */
   #bear(error: unknown, isShort: boolean): void {
     const { signal, onPause } = this.#patience;
     const passes = error instanceof CountersignError && PASSING.includes(error.code);
@@ -266,15 +262,13 @@ export class PatientReader {
   }
 }
 
-// endOfRun waits for a result in calls that last as long as the run.
-
 /** A caller may give every call the deadline of its wait, as commands do. */
 const LONGEST_CALL_MS = 10_000;
 const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-/** @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
+/** Waits in calls that last as long as the run. @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
 export async function endOfRun(
   engine: Engine,
   workflowId: string,
