@@ -136,11 +136,6 @@ export async function readTrustFile(
   return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
 }
 
-interface TrustChange<T> {
-  readonly keys: readonly TrustedJwk[];
-  readonly told: T;
-}
-
 /**
  * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
  * @param change gets the keys as they are; where it throws, nothing is changed
@@ -150,7 +145,7 @@ export async function changeTrustFile<T>(
   terminal: Pick<Terminal, 'directory'>,
   shown: string,
   whereMissing: 'new' | 'error',
-  change: (trusted: readonly TrustedJwk[]) => Promise<TrustChange<T>>,
+  change: (trusted: readonly TrustedJwk[]) => Promise<{ readonly keys: readonly TrustedJwk[]; readonly told: T }>,
 ): Promise<T> {
   const named = resolve(terminal.directory, shown);
   const path = await realpath(named).catch(() => named);

@@ -116,13 +116,12 @@ export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boole
   const { code, message, facts, traits } =
     thrown instanceof CommanderError ? usageError(thrown) : troubleOf(thrown, '');
   if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);
-  else terminal.err(`${terminal.paint('red', `error ${code}`)}: ${paragraph(message)}\n`);
+  else {
+    // All but line breaks is made visible. Lines after one are indented: none of somebody else's words looks like ours.
+    const shown = message.split('\n').map(visible).join('\n  ');
+    terminal.err(`${terminal.paint('red', `error ${code}`)}: ${shown}\n`);
+  }
   return traits.exitCode;
-}
-
-/** Makes all but line breaks visible. Lines after one are indented: none of somebody else's words looks like ours. */
-function paragraph(message: string): string {
-  return message.split('\n').map(visible).join('\n  ');
 }
 
 /** Keeps commander's own words, without its prefix. */

@@ -220,7 +220,8 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     const shown = planAnswer(runId, plan, options.reveal === true || asks !== undefined);
     const fault = isAsked(plan, asks) ? otherPlan(runId, plan, options) : notConfirmed(runId, plan, options);
     if (fault !== undefined) return { ...shown, fault };
-    if (isAsked(plan, asks)) await asks(shown.text, `${verbOf(plan)} as ${visible(options.as)}?`);
+    const verbed = plan.kind === 'approve' ? 'Approve' : 'Reject';
+    if (isAsked(plan, asks)) await asks(shown.text, `${verbed} ${which(plan)} as ${visible(options.as)}?`);
     const answers = await run.decideAll(plan.decisions);
     return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
   });
@@ -481,10 +482,6 @@ function otherPlan(
 
 function which({ requests }: BatchPlan): string {
   return requests.length === 1 ? 'this call' : `these ${requests.length} calls`;
-}
-
-function verbOf(plan: BatchPlan): string {
-  return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
 /** Returns the first refusal; where there is none, the first decision without an answer, which may count. */

@@ -83,7 +83,8 @@ export const WATCH = verb({
       signal: interrupted,
       ...defined({ deadlineMs: msOf(deadline) }),
       onPause: pauseTeller(terminal, options),
-      onRetry: retryTeller(terminal, options),
+      onRetry: (news: readonly Retry[]) =>
+        news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry))),
       ...(json === true ? {} : told),
     };
     return await session(async (opened) => {
@@ -224,8 +225,4 @@ function tellWaiting(
 
 export function pauseTeller(terminal: Terminal, options: option.GlobalOptions): (trouble: CountersignError) => void {
   return ({ code, message }) => tellWaiting(terminal, options, { code, message }, visible(message));
-}
-
-function retryTeller(terminal: Terminal, options: option.GlobalOptions): (news: readonly Retry[]) => void {
-  return (news) => news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry)));
 }

@@ -70,16 +70,10 @@ export const START = verb({
   },
 });
 
-interface Started {
-  readonly spec: RunSpecInput;
-  readonly wait: boolean;
-  readonly deadline: number | undefined;
-}
-
 /** Says what became of a start, or waits for the result; trouble is told before, while the user still looks. */
 export async function startedAnswer(
   run: RunHandle & { readonly started: boolean },
-  { spec, wait, deadline }: Started,
+  { spec, wait, deadline }: { spec: RunSpecInput; wait: boolean; deadline: number | undefined },
   { terminal, options }: { readonly terminal: Terminal; readonly options: option.GlobalOptions },
 ): Promise<Answer> {
   const { runId, started } = run;

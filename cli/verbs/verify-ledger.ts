@@ -235,9 +235,12 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   if (head !== undefined && !entries.some(({ hash }) => hash.startsWith(head)))
     faults.push({ kind: 'missing', seq: report.length, reason: `is not there: none has the hash ${head}` });
   const { checked, unchecked } = proofs;
+  // A namespace writer could forge a whole valid chain; only signatures rule that out.
+  const isProven = trusted !== undefined && checked > 0 && unchecked === 0;
+  const verdict = isProven ? 'intact' : 'chained';
   const verified: Verified = {
     runId,
-    verdict: verdictOf(faults, trusted !== undefined && checked > 0 && unchecked === 0),
+    verdict: faults.length > 0 ? 'broken' : verdict,
     ...report,
     faults,
     heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isHeld }) => ({ kid, from, to, verified: isHeld })),
@@ -245,12 +248,6 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
     ...defined({ historyFrom: live?.historyFrom, stuck: live?.stuck }),
   };
   return { verified, own };
-}
-
-/** A namespace writer could forge a whole valid chain; only signatures rule that out. */
-function verdictOf(faults: readonly LedgerFault[], isProven: boolean): Verified['verdict'] {
-  if (faults.length > 0) return 'broken';
-  return isProven ? 'intact' : 'chained';
 }
 
 /** Checks entries that only the copy has: from a branch that a reset abandoned, or added by somebody. */

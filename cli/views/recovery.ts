@@ -4,7 +4,6 @@ import type { FailingTask } from '../../client/engine/executions.ts';
 import type { DiscardedAnswer, DiscardedCall, Recovery } from '../../client/run/recovery.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
@@ -139,12 +138,11 @@ export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
 
 export function openText({ answers, calls }: StuckRun, paint: Paint): string {
   const open = (answers.requests ?? []).filter(({ status }) => status === 'open');
+  const asked = open.map(({ callId, server, tool, about }) => {
+    return `${named(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about.kind})`}`;
+  });
   return fields(paint, [
-    ...open.map((request) => ['asked', requestText(request)] as const),
+    ...asked.map((each) => ['asked', each] as const),
     ...calls.map((call) => ['handed out', sentText(call)] as const),
   ]);
-}
-
-function requestText({ callId, server, tool, about }: ApprovalRequest): string {
-  return `${named(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about.kind})`}`;
 }

@@ -25,13 +25,6 @@ import { inputRows } from './input.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
-interface RequestView {
-  readonly full: boolean;
-  readonly reveal?: boolean;
-  /** Epoch ms. */
-  readonly now: number;
-}
-
 function wantedText(about: AuthorizationPause): string {
   const scopes = about.scopes?.map(visible).join(' ');
   const consent = scopes === undefined ? 'consent to another try' : `consent to ${scopes} for this call`;
@@ -39,9 +32,10 @@ function wantedText(about: AuthorizationPause): string {
   return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(spaced(about.message), SHOWN_DESCRIPTION)}`;
 }
 
+/** @param now epoch ms */
 export function requestText(
   request: ApprovalRequest,
-  { full, reveal = false, now }: RequestView,
+  { full, reveal = false, now }: { readonly full: boolean; readonly reveal?: boolean; readonly now: number },
   paint: Paint,
 ): string {
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =

@@ -71,8 +71,11 @@ function queryOf({ tenant, approver }: Omit<InboxFilter, 'most'>): string {
     `ExecutionStatus = 'Running'`,
     `${SEARCH_ATTRIBUTES.pending.name} > 0`,
     ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
-    ...(approver === undefined ? [] : [`${SEARCH_ATTRIBUTES.approvers.name} IN (${waitsFor(approver).join(', ')})`]),
   ];
+  if (approver !== undefined) {
+    const { sure, possible } = waitingNames(approver);
+    conditions.push(`${SEARCH_ATTRIBUTES.approvers.name} IN (${[...sure, ...possible].map(quoted).join(', ')})`);
+  }
   return conditions.join(' AND ');
 }
 
@@ -86,11 +89,6 @@ function byDeadline(one: WaitingRun, other: WaitingRun): number {
 function deadlineOf({ pending }: WaitingRun): number {
   const deadline = Date.parse(pending.nextDeadline ?? '');
   return Number.isNaN(deadline) ? Number.MAX_VALUE : deadline;
-}
-
-function waitsFor(approver: NonNullable<InboxFilter['approver']>): string[] {
-  const { sure, possible } = waitingNames(approver);
-  return [...sure, ...possible].map(quoted);
 }
 
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */

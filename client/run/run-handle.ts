@@ -85,8 +85,10 @@ export class RunHandle {
    */
   async requests(): Promise<readonly ApprovalRequest[]> {
     const requests = await this.#query<ApprovalRequest[]>(QUERIES.requests);
-    for (const request of requests) assertDigest(request);
-    return requests;
+    const wrong = requests.find((request) => requestDigest({ ...request, target: request }) !== request.digest);
+    if (wrong === undefined) return requests;
+    const message = `The request for call ${wrong.callId} is not the one its digest names; do not decide it.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, { runId: wrong.workflowId, callId: wrong.callId });
   }
 
   /** Reads which steps the run tries again, and why; empty if the last attempts did not fail. */
@@ -356,13 +358,6 @@ export class RunHandle {
       return error;
     }
   }
-}
-
-function assertDigest(request: ApprovalRequest): void {
-  const { workflowId, callId } = request;
-  if (requestDigest({ ...request, target: request }) === request.digest) return;
-  const message = `The request for call ${callId} is not the one its digest names; do not decide it.`;
-  throw new CountersignError('DIGEST_MISMATCH', message, { runId: workflowId, callId });
 }
 
 /** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */

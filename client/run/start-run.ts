@@ -116,13 +116,11 @@ interface GivenToken {
   readonly path: string;
 }
 
-interface Taken {
-  readonly spec: RunSpecInput;
-  readonly tokens: ReadonlyMap<string, GivenToken>;
-}
-
 /** @returns a spec without tokens, which may leave the process @throws CountersignError `SPEC_INVALID` */
-export function takeTokens(given: StartSpec, authorizations: Readonly<Record<string, string>> = {}): Taken {
+export function takeTokens(
+  given: StartSpec,
+  authorizations: Readonly<Record<string, string>> = {},
+): { readonly spec: RunSpecInput; readonly tokens: ReadonlyMap<string, GivenToken> } {
   const tokens = new Map<string, GivenToken>(
     Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),
   );

@@ -55,7 +55,9 @@ export async function* watchRun(
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
       const assertNotReset = async (): Promise<void> => {
-        if (await wasReset(client, source)) throw runReset(workflowId);
+        if (!(await wasReset(client, source))) return;
+        const message = `Run ${workflowId} was reset, and its ledger from there on is another one. Read it again from the first entry on.`;
+        throw new CountersignError('RUN_RESET', message, { runId: workflowId });
       };
       const read = readingOf(reader, assertNotReset);
       const { opened, pageFrom } = pagesOf(client, source, read);
@@ -117,11 +119,6 @@ function pagesOf(client: Client, source: LedgerSource, read: Read) {
     return await read(() => ledgerPage(client, source, from));
   };
   return { opened, pageFrom };
-}
-
-function runReset(runId: string): CountersignError {
-  const message = `Run ${runId} was reset, and its ledger from there on is another one. Read it again from the first entry on.`;
-  return new CountersignError('RUN_RESET', message, { runId });
 }
 
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {
