@@ -23,22 +23,19 @@ const AT_ONCE = 8;
 
 /** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */
 export async function moveTo(engine: Engine, deployment: string, build: string, execution: ExecutionId): Promise<void> {
-  const version = { deploymentName: deployment, buildId: build };
-  await setOverride(engine, execution, { versioningOverride: { pinned: { behavior: PINNED, version } } });
+  await setOverride(engine, execution, { deploymentName: deployment, buildId: build });
 }
 
 /** Has an execution stay with the build that did its last workflow task. */
 export async function withdrawMove(engine: Engine, execution: ExecutionId): Promise<void> {
-  await setOverride(engine, execution, {});
+  await setOverride(engine, execution);
 }
 
-type Options = NonNullable<
-  Parameters<
-    Engine['client']['connection']['workflowService']['updateWorkflowExecutionOptions']
-  >[0]['workflowExecutionOptions']
->;
-
-async function setOverride(engine: Engine, execution: ExecutionId, workflowExecutionOptions: Options): Promise<void> {
+async function setOverride(
+  engine: Engine,
+  execution: ExecutionId,
+  version?: { readonly deploymentName: string; readonly buildId: string },
+): Promise<void> {
   const { client, namespace } = engine;
   await engine.call(execution.workflowId, async () =>
     ifThere(
@@ -46,7 +43,8 @@ async function setOverride(engine: Engine, execution: ExecutionId, workflowExecu
         await client.connection.workflowService.updateWorkflowExecutionOptions({
           namespace,
           workflowExecution: execution,
-          workflowExecutionOptions,
+          workflowExecutionOptions:
+            version === undefined ? {} : { versioningOverride: { pinned: { behavior: PINNED, version } } },
           updateMask: { paths: ['versioning_override'] },
         }),
     ),

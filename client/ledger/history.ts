@@ -106,16 +106,16 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
       // Anybody may send one, also one that nobody can read: it would keep the rest from being verified.
-      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at }, undefined);
+      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at });
     // After a reset Temporal records a reapplied update as admitted; its later acceptance does not repeat the request.
     const accepted =
       event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
       event.workflowExecutionUpdateAdmittedEventAttributes?.request;
     const name = accepted?.input?.name ?? '';
-    if (RECORDED.includes(name))
-      noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
-        updates.set(accepted?.meta?.updateId ?? '', id),
-      );
+    if (RECORDED.includes(name)) {
+      const id = noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at });
+      if (id !== undefined) updates.set(accepted?.meta?.updateId ?? '', id);
+    }
     const done = event.workflowExecutionUpdateCompletedEventAttributes;
     const answered = updates.get(done?.meta?.updateId ?? '');
     if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
@@ -124,14 +124,15 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   }
 }
 
-function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) => void) | undefined): void {
+/** @returns the id of the message, if it has one */
+function noteSent(deeds: RecordedDeeds, sent: SentMessage): string | undefined {
   const { message } = sent;
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
-  if (id === undefined || typeof message !== 'object' || message === null) return;
+  if (id === undefined || typeof message !== 'object' || message === null) return undefined;
   const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
   deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256Hex)]);
   deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
-  found?.(id);
+  return id;
 }
 
 /** Notes the calls that left within a stretch: each is on record before it leaves (docs/adr/0058). */
