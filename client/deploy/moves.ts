@@ -90,10 +90,8 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
  */
 export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
   let withdrawn = 0;
-  let found: number;
-  // Visibility lists late what a drain, ended by force, has moved last.
-  do {
-    found = 0;
+  const withdrawListed = async (): Promise<number> => {
+    let found = 0;
     await each(engine.list(pinnedTo(deployment, build)), AT_ONCE, async ({ workflowId, runId }) => {
       const standing = await standingOf(engine, { workflowId, runId });
       if (standing?.movedTo !== build) return true;
@@ -102,7 +100,10 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
       if (standing.build !== build) withdrawn += 1;
       return true;
     });
-  } while (found > 0);
+    return found;
+  };
+  // Visibility lists late what a drain, ended by force, has moved last.
+  while ((await withdrawListed()) > 0);
   return withdrawn;
 }
 
