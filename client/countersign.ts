@@ -5,7 +5,7 @@
 import type { Client } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
 import { CatalogHandle } from './catalog/catalog-handle.ts';
-import { type CatalogFilter, listCatalogs, type ListedCatalog } from './catalog/list.ts';
+import { listCatalogs, type ListedCatalog } from './catalog/list.ts';
 import { Engine } from './engine/engine.ts';
 import { type Inbox, type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
 import type { ArtifactReader } from './ledger/ledger.ts';
@@ -51,12 +51,8 @@ export class Countersign {
    * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
    */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
-    const { started } = await startRun(
-      this.#engine,
-      this.#servers,
-      { taskQueue: this.#taskQueue, ...options },
-      this.#signer,
-    );
+    const wanted = { taskQueue: this.#taskQueue, ...options };
+    const started = await startRun(this.#engine, this.#servers, wanted, this.#signer);
     return Object.assign(this.run(options.runId), { started });
   }
 
@@ -99,7 +95,7 @@ export class Countersign {
   }
 
   /** Lists every catalog, including those whose server is disconnected. */
-  async catalogs(filter: CatalogFilter = {}): Promise<readonly ListedCatalog[]> {
+  async catalogs(filter: { readonly tenant?: string } = {}): Promise<readonly ListedCatalog[]> {
     return await listCatalogs(this.#engine, filter);
   }
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import type { JWK } from 'jose';
 import { readArtifactsFrom, readArtifactsFromBucket } from '../client/index.ts';
 import { SEALING } from '../contracts/crypto.ts';
-import type { Config, ConfigInput } from '../contracts/schemas/config.ts';
+import type { Config } from '../contracts/schemas/config.ts';
 
 export interface Part {
   stop(): Promise<unknown>;
@@ -32,18 +32,16 @@ export function readerOf(
   return s3 === undefined ? readArtifactsFrom(resolve(directory, folder)) : readArtifactsFromBucket(s3, egress);
 }
 
-export interface KeptZoneKey {
-  /** The half to which clients seal tokens. */
-  readonly publicJwk: JWK;
-  /** Names the half that workers have. */
-  readonly grants: NonNullable<ConfigInput['grants']>;
-}
-
-/** Makes a key to which tokens are sealed. With it, servers may also ask people. @param directory of the configuration */
-export async function keepZoneKey(directory: string): Promise<KeptZoneKey> {
+/**
+ * Makes a key to which tokens are sealed. With it, servers may also ask people.
+ * @param directory of the configuration
+ * @returns the half to which clients seal tokens, and what names the half that workers have
+ */
+export async function keepZoneKey(directory: string) {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: SEALING.curve });
   const [kid, privateKeyFile] = ['world', 'world.pem'];
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
   await writeFile(join(directory, privateKeyFile), pem, { mode: 0o600 });
-  return { publicJwk: { ...publicKey.export({ format: 'jwk' }), kid }, grants: { keys: [{ kid, privateKeyFile }] } };
+  const publicJwk: JWK = { ...publicKey.export({ format: 'jwk' }), kid };
+  return { publicJwk, grants: { keys: [{ kid, privateKeyFile }] } };
 }

@@ -55,13 +55,9 @@ export function asking(questions: Readonly<Record<string, ScriptedQuestion>>): u
   return new Asking(questions);
 }
 
-export interface ReceivedCall {
+export interface ReceivedCall extends ScriptedCall {
   readonly tool: string;
   readonly arguments: JsonObject;
-  /** `authorization` of the request, with the token of this call. */
-  readonly authorization: string | undefined;
-  /** Answers of people, if this is a call that goes on after `asking`. */
-  readonly answers?: Readonly<Record<string, ScriptedAnswer>>;
 }
 
 export interface ScriptedServer {
@@ -137,8 +133,9 @@ async function serve(
       const { name = '', arguments: args = {}, inputResponses: answers } = params;
       const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
       if (tool === undefined) return send({ error: { code: INVALID_PARAMS, message: `Unknown tool: ${name}` } });
-      calls.push({ tool: name, arguments: args, authorization, ...defined({ answers }) });
-      return answer(await resultOf(tool, args, { authorization, ...defined({ answers }) }));
+      const call = { authorization, ...defined({ answers }) };
+      calls.push({ tool: name, arguments: args, ...call });
+      return answer(await resultOf(tool, args, call));
     }
     default:
       if (id === undefined) return void response.writeHead(202).end();

@@ -23,7 +23,7 @@ import { checkConfig } from '../workers/config/checks.ts';
 import { connectClient } from '../workers/connection.ts';
 import { findTemporalCli, startDevServer } from '../workers/dev-server.ts';
 import { startWorkers } from '../workers/worker.ts';
-import { keepZoneKey, type KeptZoneKey, type Part, readerOf, stopAll } from './parts.ts';
+import { keepZoneKey, type Part, readerOf, stopAll } from './parts.ts';
 import { type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
 
 /** Steps of the model: its words and calls. */
@@ -80,7 +80,6 @@ const OPEN_MS = 30_000;
 const POLL_MS = 25;
 
 /**
- * Starts the parts, each with what those before it have said.
  * @throws CountersignError `ENGINE_UNAVAILABLE` if there is no Temporal CLI; `CONFIG_INVALID` and
  * `AUTHORIZATION_IN_HEADERS` as a worker does
  */
@@ -102,7 +101,7 @@ export async function startTestWorld({
       started.push(servers[name]);
     }
     const zone = await keepZoneKey(directory);
-    const config = configOf(given, servers, zone);
+    const config = configOf(given, servers, zone.grants);
     const engine = await startDevServer({ executable, ui: false, dynamicConfig: IMPATIENT });
     // A store in memory needs no orderly end.
     started.push({ stop: async () => await engine.stop('SIGKILL') });
@@ -136,7 +135,7 @@ const WHAT = 'configuration of the test world';
 function configOf(
   given: WorldConfig,
   servers: Readonly<Record<string, ScriptedServer>>,
-  { grants }: Pick<KeptZoneKey, 'grants'>,
+  grants: NonNullable<ConfigInput['grants']>,
 ): Config {
   const named: Record<string, ServerInput> = {};
   for (const [name, { url }] of Object.entries(servers))

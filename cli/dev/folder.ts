@@ -10,15 +10,10 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 
-interface DevFolder {
-  readonly artifacts: string;
-  readonly database: string;
-  readonly files: string;
-  readonly config: string;
-}
+type DevFolder = Awaited<ReturnType<typeof prepareFolder>>;
 
 /** @param directory absolute */
-export async function prepareFolder(directory: string): Promise<DevFolder> {
+export async function prepareFolder(directory: string) {
   const files = join(directory, 'files');
   const isNew = !existsSync(files);
   await mkdir(files, { recursive: true });

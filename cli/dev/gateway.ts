@@ -7,7 +7,6 @@ import { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { CodecServer } from '../../gateway/codec/server.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
@@ -20,12 +19,6 @@ import type { Terminal } from '../session/terminal.ts';
 const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };
 
 const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS }, gate: {} } as const;
-
-interface DevGateway {
-  readonly gateway: Gateway;
-  readonly isOpen: boolean;
-  stop(): Promise<void>;
-}
 
 interface Place {
   readonly address: string;
@@ -40,7 +33,7 @@ export async function startDevGateway(
   { config, path, baseDirectory }: LoadedConfig,
   { address, namespace, port, filesUrl }: Place,
   terminal: Terminal,
-): Promise<DevGateway | undefined> {
+) {
   const { mode } = config.trust;
   if (mode === 'signed' && config.gateway?.signing === undefined) return undefined;
   const gateway = { ...(config.gateway ?? GatewayConfig.parse(DEVELOPMENT)), port };
@@ -65,9 +58,6 @@ export async function startDevGateway(
   };
 }
 
-/** Administrator of the catalog, as the configuration of `cli/dev/folder.ts` names her. */
-const BY = { id: 'ann' };
-
 /** Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays. */
 async function connectDevCatalog(
   { client, taskQueue }: { readonly client: Client; readonly taskQueue: string },
@@ -77,7 +67,8 @@ async function connectDevCatalog(
   const known = await snapshotIfAny(catalog);
   if (known?.connection?.url === url) return;
   const expected = known === undefined ? {} : { expectedVersion: known.policyVersion };
-  await catalog.connect({ by: BY, url, trusted: true, ...expected });
+  // The administrator whom the configuration of `cli/dev/folder.ts` names.
+  await catalog.connect({ by: { id: 'ann' }, url, trusted: true, ...expected });
 }
 
 /**

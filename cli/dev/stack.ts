@@ -45,16 +45,8 @@ export class Stack {
   }
 }
 
-// Ports of embedded parts are fixed, so that addresses stay the same from day to day.
-
-interface Wanted {
-  readonly port: number;
-  readonly option: string;
-  readonly what: string;
-}
-
 /** Checks that a port is free before anything starts, since a foreign server there would be taken for ours. */
-export async function choosePort({ port, option, what }: Wanted): Promise<number> {
+export async function choosePort(port: number, option: string, what: string): Promise<number> {
   if (port === 0) return await freePort();
   const server = createServer();
   try {

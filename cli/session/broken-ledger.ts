@@ -27,32 +27,26 @@ export interface BrokenBy {
   readonly text: string;
 }
 
-/** True for faults in the entries themselves, false for faults in who may have signed them. */
-const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
-  altered: true,
-  rewritten: true,
-  missing: true,
-  reordered: true,
-  truncated: true,
-  forked: true,
-  history: true,
-  // A crash may have left such a line in a copy; an entry that is missing for that reason has a fault of its own.
-  unreadable: false,
-  'foreign-head': false,
-  unsigned: false,
-  'proof-unsigned': false,
-  'proof-altered': false,
-  'proof-foreign-key': false,
-  'proof-not-entitled': false,
-  'proof-expired': false,
-};
+/**
+ * Faults in the entries themselves; others are in who may have signed them. A crash may have left an `unreadable` line
+ * in a copy; an entry that is missing for that reason has a fault of its own.
+ */
+const OF_RECORD: ReadonlySet<FaultKind> = new Set<FaultKind>([
+  'altered',
+  'rewritten',
+  'missing',
+  'reordered',
+  'truncated',
+  'forked',
+  'history',
+]);
 
 /** @param copy absent if only the run was read, which cannot differ from itself */
 export function isRecordInDoubt(
   faults: readonly LedgerFault[],
   { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
 ): boolean {
-  return copy !== undefined && faults.some(({ kind }) => OF_RECORD[kind]) && !isPartOf(copy, run);
+  return copy !== undefined && faults.some(({ kind }) => OF_RECORD.has(kind)) && !isPartOf(copy, run);
 }
 
 /** True if the copy is the run's own ledger, whole or up to some entry. */
@@ -146,8 +140,7 @@ function inDoubt(why: string): BrokenBy {
   );
 }
 
-// Failed histories are diagnosed up to this number, unless the user asks for all.
-
+/** Failed histories are diagnosed up to this number, unless the user asks for all. */
 export const MOST_DIAGNOSED = 10;
 
 export interface Diagnosed extends ReplayOutcome {

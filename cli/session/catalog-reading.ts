@@ -89,8 +89,6 @@ export function entryNamed(
   });
 }
 
-const AT_ONCE = 8;
-
 export interface ReadCatalogs {
   readonly snapshots: readonly CatalogSnapshot[];
   readonly unread: readonly string[];
@@ -103,7 +101,7 @@ export interface ReadCatalogs {
 export async function readCatalogs(
   handles: readonly Pick<CatalogHandle, 'server' | 'snapshot'>[],
 ): Promise<ReadCatalogs> {
-  const lanes = new Lanes(AT_ONCE);
+  const lanes = new Lanes(8);
   const answers = await Promise.all(
     handles.map(async (handle) => await lanes.run('', async () => await snapshotIfAny(handle).catch(asAnswer))),
   );

@@ -79,7 +79,6 @@ export function answersTo<Kind extends AnswerFact['kind']>(
   return ledger.flatMap(({ at, fact }) => (isOne(fact) ? [{ at, fact }] : []));
 }
 
-/** Pairs of a value from the ledger and the value given now. */
 export type Told = readonly (readonly [told: unknown, said: unknown])[];
 
 /**

@@ -32,19 +32,9 @@ export async function readInput(
   kind: InputKind,
   terminal: Pick<Terminal, 'directory' | 'input'>,
 ): Promise<unknown> {
-  const text =
-    source === '-' ? await terminal.input() : await readText(resolve(terminal.directory, source), source, kind);
-  return parse(text, source === '-' ? 'standard input' : source, kind);
-}
-
-async function readText(path: string, shown: string, { what }: InputKind): Promise<string> {
-  return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(
-      `The ${what} ${shown} cannot be read (${error.code ?? 'error'}). Name a file that exists, or - for standard input.`,
-      {},
-      { cause: error },
-    );
-  });
+  if (source === '-') return parse(await terminal.input(), 'standard input', kind);
+  const hint = ' Name a file that exists, or - for standard input.';
+  return parse(await textOf(source, `${kind.what} ${source}`, terminal, hint), source, kind);
 }
 
 /** Parses YAML 1.2, which includes JSON. No error repeats a line of the file, since it may hold a secret. */
@@ -106,10 +96,15 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
   }
 }
 
-/** @param what names the file in the error */
-export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
+/** @param what names the file in the error @param hint what to do about it */
+export async function textOf(
+  file: string,
+  what: string,
+  { directory }: Pick<Terminal, 'directory'>,
+  hint = '',
+): Promise<string> {
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).${hint}`, {}, { cause: error });
   });
 }
 
@@ -141,11 +136,6 @@ export async function readTrustFile(
   return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
 }
 
-interface TrustChange<T> {
-  readonly keys: readonly TrustedJwk[];
-  readonly told: T;
-}
-
 /**
  * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
  * @param change gets the keys as they are; where it throws, nothing is changed
@@ -155,7 +145,7 @@ export async function changeTrustFile<T>(
   terminal: Pick<Terminal, 'directory'>,
   shown: string,
   whereMissing: 'new' | 'error',
-  change: (trusted: readonly TrustedJwk[]) => Promise<TrustChange<T>>,
+  change: (trusted: readonly TrustedJwk[]) => Promise<{ readonly keys: readonly TrustedJwk[]; readonly told: T }>,
 ): Promise<T> {
   const named = resolve(terminal.directory, shown);
   const path = await realpath(named).catch(() => named);

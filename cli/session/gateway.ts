@@ -22,9 +22,7 @@ import { artifactReader, isRecord, isSigned, readParts, refuseProblems, type Ses
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
-type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'askSlack' | 'idCase'>;
-
-export interface GatewaySettings extends Parts {
+export interface GatewaySettings extends Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'askSlack' | 'idCase'> {
   readonly administrators: Config['catalog']['administrators'];
   readonly level: Config['log']['level'];
   close(): Promise<void>;

@@ -59,7 +59,7 @@ function placed(
   word: string,
 ): { readonly key: string; readonly name: string; readonly value: FormValue } {
   const at = word.indexOf('=');
-  if (at < 1) throw usage(`--set takes field=value. Nothing was sent.`);
+  if (at < 1) throw usage('--set takes field=value. Nothing was sent.');
   const path = word.slice(0, at);
   const text = word.slice(at + 1);
   for (const key of forms) {

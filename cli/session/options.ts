@@ -24,25 +24,16 @@ export type Values<Rows> = {
   >;
 };
 
-export const one =
-  (help?: string): ArgumentRow<string> =>
+const argument =
+  <T>(opening: string, closing: string) =>
+  (help?: string): ArgumentRow<T> =>
   (name) =>
-    new Argument(`<${name}>`, help);
+    new Argument(`${opening}${name}${closing}`, help);
 
-export const maybe =
-  (help: string): ArgumentRow<string | undefined> =>
-  (name) =>
-    new Argument(`[${name}]`, help);
-
-export const some =
-  (help: string): ArgumentRow<readonly string[]> =>
-  (name) =>
-    new Argument(`<${name}...>`, help);
-
-export const any =
-  (help: string): ArgumentRow<readonly string[]> =>
-  (name) =>
-    new Argument(`[${name}...]`, help);
+export const one = argument<string>('<', '>');
+export const maybe = argument<string | undefined>('[', ']');
+export const some = argument<readonly string[]>('<', '...>');
+export const any = argument<readonly string[]>('[', '...]');
 
 export const flag =
   (help: string): OptionRow<true | undefined> =>

@@ -107,11 +107,8 @@ async function load(
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const picked = pick(file?.value, wanted);
-  const { value, withoutBucket } = reachable(
-    isRecord(picked) ? { ...picked, ...also(file?.value) } : picked,
-    env,
-    what,
-  );
+  const parts = isRecord(picked) ? { ...picked, ...also(file?.value) } : picked;
+  const { value, withoutBucket } = reachable(parts, env, what);
   const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
     Config,
     substitute(value, env, what),
@@ -129,7 +126,8 @@ async function load(
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
-    isSigned: mayBeSigned(file?.value, env, what),
+    // A mode that is not known here is taken for the stricter one.
+    isSigned: knownHere(() => isSigned(file?.value, env, what)) ?? true,
     policy,
     ...defined({ path: file?.path, deployment: deploymentIn(file?.value, env, what) }),
     channels: channelsIn(file?.value),
@@ -148,11 +146,6 @@ function deploymentIn(value: unknown, env: Environment, what: string): string | 
  */
 export function isSigned(value: unknown, env: Environment, what: string): boolean {
   return substitute(foundAt(value, 'trust', 'mode'), env, what, ['trust', 'mode']) === 'signed';
-}
-
-/** Takes a mode that is not known here for the stricter one. */
-function mayBeSigned(value: unknown, env: Environment, what: string): boolean {
-  return knownHere(() => isSigned(value, env, what)) ?? true;
 }
 
 /** Returns undefined if a variable is not set here: most commands need none of the workers'. */
@@ -181,13 +174,8 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
     : { kind: 'bucket', bucket: s3, allowInsecure };
 }
 
-interface Reachable {
-  readonly value: unknown;
-  readonly withoutBucket?: string;
-}
-
 /** Leaves out the bucket if its environment variables are not set here. */
-function reachable(value: unknown, env: Environment, what: string): Reachable {
+function reachable(value: unknown, env: Environment, what: string) {
   if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
   const { s3, ...rest } = value['artifacts'];
   try {
@@ -204,7 +192,6 @@ type Wanted = Partial<Record<keyof ConfigInput, Part>>;
 
 export const whole: Part = (found) => found;
 
-/** Keeps only these fields of an object. */
 const only =
   (...names: readonly string[]): Part =>
   (found) =>
@@ -218,7 +205,6 @@ const each =
       ? Object.fromEntries(Object.entries(found).map(([name, entry]) => [name, only(...names)(entry)]))
       : found;
 
-/** The parts of a configuration that commands read, by what they are for. */
 const FOR_POLICY = {
   taskQueue: whole,
   servers: each('url', 'trusted', 'repeatable'),
@@ -263,10 +249,8 @@ export async function readParts(
   return { config, baseDirectory: file?.baseDirectory ?? directory, what, value };
 }
 
-type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
-
 export interface VaultSettings {
-  readonly vault: OpenedVault;
+  readonly vault: NonNullable<ReturnType<typeof openVault>>;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
   /** Id of the key that encrypts; absent if the vault does not encrypt. */
@@ -309,8 +293,6 @@ export async function configuredKeys(
   return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
 }
 
-// Opens the artifact store that the configuration names, for reading.
-
 type ArtifactPlace =
   /** Absolute path. */
   | { readonly kind: 'directory'; readonly directory: string }
@@ -330,8 +312,6 @@ export function artifactReader(place: ArtifactPlace): ArtifactReader {
   }
 }
 
-// Opens a connection to Temporal, and the client library on it, for the duration of a command.
-
 export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
@@ -348,7 +328,7 @@ export interface SessionOptions extends GlobalOptions {
 const DEFAULT_DEADLINE_SECONDS = 10;
 const SETUP_CHECK_MS = 2_000;
 
-/** @param servers gives the target of each authorization, once the settings are known */
+/** Connects for the time of `use`. @param servers gives the target of each authorization, once the settings are known */
 export async function withSession<T>(
   terminal: Terminal,
   options: SessionOptions,

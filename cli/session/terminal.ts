@@ -4,7 +4,6 @@ import { styleText } from 'node:util';
 
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Working directory. */
   readonly directory: string;
   readonly paint: Paint;
   /** Writes an answer to standard output. */
@@ -13,7 +12,6 @@ export interface Terminal {
   err(text: string): void;
   /** Asks a person and returns their line. Absent if nobody sits at a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
-  /** Reads all of standard input. */
   input(): Promise<string>;
   /** Aborted, with the signal's name, when the process is asked to end. The command then ends by itself. */
   interrupted(): AbortSignal;
@@ -24,16 +22,14 @@ export type Paint = (shade: Shade, text: string) => string;
 
 export const plain: Paint = (_shade, text) => text;
 
-/** The exit code of a tool that SIGPIPE ends (POSIX shells: 128 + 13). */
-const CLOSED = 141;
-
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** @param leaveSignals called once a command listens to signals itself */
 export function processTerminal(leaveSignals?: () => void): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  // A reader that closes early (`| head`) ends the command. That is no error to tell, and no success either.
-  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? CLOSED : 70));
+  // A reader that closes early (`| head`) ends the command. That is no error to tell, and no success either: shells say
+  // 128 + 13 of a tool that SIGPIPE ends.
+  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 141 : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   // A log on a full disk, or a terminal that was closed: what the command does goes on.
   stderr.on('error', () => undefined);

@@ -7,6 +7,7 @@
  *    no control, bidirectional or zero-width character, no right-to-left letter, no combining mark. Answers of runs keep
  *    their script; they stand alone in their lines.
  */
+import { once } from 'node:events';
 import { type Command, CommanderError } from 'commander';
 import { troubleOf } from '../../client/engine/trouble.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -85,8 +86,7 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
 }
 
 export async function ended(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 /** Escapes as JSON does what a terminal would hide, move or join, so that a parser gets exactly the same text. */
@@ -109,20 +109,19 @@ function escaped(char: string): string {
   return codes.map((code) => `\\u${code.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** Reports the error that ends a command: one line on standard error. @returns the exit code of the error table */
+/** @returns the exit code of the error table */
 export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
   // Commander has already printed the text of `--help` or `--version`.
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
   const { code, message, facts, traits } =
     thrown instanceof CommanderError ? usageError(thrown) : troubleOf(thrown, '');
   if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);
-  else terminal.err(`${terminal.paint('red', `error ${code}`)}: ${paragraph(message)}\n`);
+  else {
+    // All but line breaks is made visible. Lines after one are indented: none of somebody else's words looks like ours.
+    const shown = message.split('\n').map(visible).join('\n  ');
+    terminal.err(`${terminal.paint('red', `error ${code}`)}: ${shown}\n`);
+  }
   return traits.exitCode;
-}
-
-/** Makes all but line breaks visible. Lines after one are indented: none of somebody else's words looks like ours. */
-function paragraph(message: string): string {
-  return message.split('\n').map(visible).join('\n  ');
 }
 
 /** Keeps commander's own words, without its prefix. */

@@ -45,7 +45,11 @@ const ANSWERING = {
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 };
 
-const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
+const WORDS = new Map([
+  ['provide', 'answered'],
+  ['decline', 'declined'],
+  ['cancel', 'cancelled'],
+]);
 
 export const ANSWER = verb({
   name: 'answer',
@@ -103,8 +107,7 @@ export const ANSWER = verb({
     });
     const { answer } = answered.ack;
     return pauseAnswer(runId, answered, {
-      // Sound: `answer` was just seen to be a key of `WORDS`.
-      word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
+      word: WORDS.get(answer) ?? answer,
       colour: answer === 'provide' ? 'green' : 'yellow',
       next: 'the server is told',
     });

@@ -88,16 +88,11 @@ function toolOf(given: string): { readonly server: string; readonly tool: string
   return { server: given.slice(0, at), tool: given.slice(at + 1) };
 }
 
-interface Hearing {
-  readonly onWait: () => void;
-  /** Called where nobody works on it: somebody who waits would wait for nothing. */
-  readonly onPause: (trouble: CountersignError) => void;
-}
-
+/** @param onPause called where nobody works on it: somebody who waits would wait for nothing */
 export async function answerOf(
   single: SingleCall,
   deadlineSeconds: number | undefined,
-  { onWait, onPause }: Hearing,
+  { onWait, onPause }: { readonly onWait: () => void; readonly onPause: (trouble: CountersignError) => void },
 ): Promise<CallAnswer> {
   const silent = setTimeout(onWait, SILENT_MS);
   const deadlineMs = deadlineSeconds === undefined ? undefined : deadlineSeconds * 1_000;

@@ -287,17 +287,11 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
   });
 }
 
-interface ChangeDecision {
-  readonly server: string;
-  readonly changeId: string;
-  readonly verdict: 'approve' | 'reject';
-}
-
 /** A decision that was taken finds its change no more: sent again, it needs the digest, and gets its receipt. */
 export async function decideChange(
   { countersign, settings }: Session,
   options: Acting & { readonly tenant: string; readonly digest?: string },
-  { server, changeId, verdict }: ChangeDecision,
+  { server, changeId, verdict }: { server: string; changeId: string; verdict: 'approve' | 'reject' },
 ): Promise<Answer> {
   const { tenant } = options;
   const handle = countersign.catalog(server, tenant);

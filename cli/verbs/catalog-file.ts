@@ -43,11 +43,7 @@ function keyOf(name: string): Scalar<string> {
   return key;
 }
 
-/**
- * Parses either shape of the file.
- * @param shown names the file in messages
- * @throws CountersignError `CATALOG_INVALID`
- */
+/** Parses either shape. @param shown names the file in messages @throws CountersignError `CATALOG_INVALID` */
 export function parseCatalogFile(value: unknown, shown: string): ReadCatalogFile {
   if (Array.isArray(value))
     return { tools: fromList(parseAs(ToolList, value, 'CATALOG_INVALID', `catalog file ${shown}`)) };
@@ -87,11 +83,7 @@ interface Target {
   readonly server: string;
 }
 
-/**
- * Returns the catalog into which the file goes.
- * @param options must agree with the file
- * @throws CountersignError `USAGE`
- */
+/** Returns the catalog into which the file goes. @throws CountersignError `USAGE` if options and file do not agree */
 export function importTarget(file: Partial<Target>, options: Partial<Target>, shown: string): Target {
   for (const field of ['tenant', 'server'] as const) {
     const [ours, theirs] = [options[field], file[field]];

@@ -220,7 +220,8 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     const shown = planAnswer(runId, plan, options.reveal === true || asks !== undefined);
     const fault = isAsked(plan, asks) ? otherPlan(runId, plan, options) : notConfirmed(runId, plan, options);
     if (fault !== undefined) return { ...shown, fault };
-    if (isAsked(plan, asks)) await asks(shown.text, `${verbOf(plan)} as ${visible(options.as)}?`);
+    const verbed = plan.kind === 'approve' ? 'Approve' : 'Reject';
+    if (isAsked(plan, asks)) await asks(shown.text, `${verbed} ${which(plan)} as ${visible(options.as)}?`);
     const answers = await run.decideAll(plan.decisions);
     return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
   });
@@ -301,10 +302,7 @@ async function requestOf(run: RunHandle, callId: string): Promise<ApprovalReques
   return (await run.requests()).find((shown) => shown.callId === callId);
 }
 
-/**
- * Returns the first answer to a decision that is sent again; undefined if none was recorded under its id.
- * @throws CountersignError `DECISION_INVALID` if another decision was
- */
+/** Returns the first answer to a decision that is sent again; undefined if none was recorded under its id. */
 async function sentBefore(
   run: RunHandle,
   callId: string,
@@ -486,31 +484,24 @@ function which({ requests }: BatchPlan): string {
   return requests.length === 1 ? 'this call' : `these ${requests.length} calls`;
 }
 
-function verbOf(plan: BatchPlan): string {
-  return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
-}
-
 /** Returns the first refusal; where there is none, the first decision without an answer, which may count. */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
-  const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
+  const failed = answers.filter((answer) => answer.kind === 'refused');
   const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');
   const unanswered = failed.filter(({ error }) => error.code === 'RESULT_UNCERTAIN');
   const first = refused[0] ?? unanswered[0];
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
   const [lost] = unanswered;
-  const parts = [
-    ...(refused.length === 0
-      ? []
-      : [
-          `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-        ]),
-    ...(lost === undefined
-      ? []
-      : [
-          `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
-        ]),
-  ];
+  const parts: string[] = [];
+  if (refused.length > 0)
+    parts.push(
+      `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+    );
+  if (lost !== undefined)
+    parts.push(
+      `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
+    );
   return new CountersignError(
     error.code,
     parts.join(' '),

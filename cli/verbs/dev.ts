@@ -84,10 +84,10 @@ async function startAll(
   const { gatewayPort = options.port === 0 ? 0 : DEFAULT_GATEWAY_PORT } = options;
   // Ports are checked before the first slow step, so that a mistake is reported at once.
   const ports = {
-    temporal: await choosePort({ port: options.port, option: '--port', what: 'Temporal' }),
-    ui: await choosePort({ port: options.uiPort, option: '--ui-port', what: 'Temporal UI' }),
-    files: await choosePort({ port: options.filesPort, option: '--files-port', what: 'the demo MCP server' }),
-    gateway: await choosePort({ port: gatewayPort, option: '--gateway-port', what: 'the gateway' }),
+    temporal: await choosePort(options.port, '--port', 'Temporal'),
+    ui: await choosePort(options.uiPort, '--ui-port', 'Temporal UI'),
+    files: await choosePort(options.filesPort, '--files-port', 'the demo MCP server'),
+    gateway: await choosePort(gatewayPort, '--gateway-port', 'the gateway'),
   };
   const directory = resolve(terminal.directory, options.directory);
   const folder = await prepareFolder(directory);

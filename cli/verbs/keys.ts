@@ -8,6 +8,7 @@ import type { Payload, PayloadCodec } from '@temporalio/common';
 import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
@@ -110,11 +111,9 @@ function assertionOf({
   if ((person === undefined) === (service === undefined))
     throw option.usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
-  const own =
-    person === undefined
-      ? { kind: 'service', iss: service, ...(speaksForMany === true ? { speaksForMany } : {}) }
-      : { kind: 'person', iss, sub: rest.join('|'), ...(speaksForMany === true ? { speaksForMany } : {}) };
-  return parseAs(Assertion, { ...own, groups: group, tenants: tenant }, 'USAGE', 'key');
+  const own = person === undefined ? { kind: 'service', iss: service } : { kind: 'person', iss, sub: rest.join('|') };
+  const asserted = { ...own, groups: group, tenants: tenant, ...defined({ speaksForMany }) };
+  return parseAs(Assertion, asserted, 'USAGE', 'key');
 }
 
 const REVOKE = verb({

@@ -90,21 +90,17 @@ const MOST_NAMED = 5;
 function unlisted({ runs, more, unread, isWhole }: Inbox, paint: Paint): readonly string[] {
   const warning = paint('yellow', 'warning');
   const all = runs.length + more;
-  return [
-    ...(more === 0
-      ? []
-      : [`${more} more wait, with later deadlines. List all: repeat this with --most ${String(all)}`]),
-    ...(unread.length === 0
-      ? []
-      : [
-          `${warning}  ${unread.length} more wait, and are not listed: what they say cannot be read here. A key of encryption.keys is missing, or another version wrote it: ${names(unread, MOST_NAMED)}`,
-        ]),
-    ...(isWhole
-      ? []
-      : [
-          `${warning}  Only the newest ${all + unread.length} were looked at: older ones may have earlier deadlines. Narrow the list: --tenant, --as, --group`,
-        ]),
-  ];
+  const notes: string[] = [];
+  if (more > 0) notes.push(`${more} more wait, with later deadlines. List all: repeat this with --most ${all}`);
+  if (unread.length > 0)
+    notes.push(
+      `${warning}  ${unread.length} more wait, and are not listed: what they say cannot be read here. A key of encryption.keys is missing, or another version wrote it: ${names(unread, MOST_NAMED)}`,
+    );
+  if (!isWhole)
+    notes.push(
+      `${warning}  Only the newest ${all + unread.length} were looked at: older ones may have earlier deadlines. Narrow the list: --tenant, --as, --group`,
+    );
+  return notes;
 }
 
 /** Reads the requests of one run. For a stuck run they come from its history, and none of them can be decided now. */
@@ -180,14 +176,8 @@ function shownRequests(runId: string, requests: readonly ApprovalRequest[], opti
   };
 }
 
-interface Answering {
-  readonly what: string;
-  readonly name: string;
-  /** The rest of the command line. It contains no text from a server, since people copy the line into a shell. */
-  readonly words: string;
-}
-
-function answering(about: Pause | undefined): Answering {
+/** The words of a command line. They contain no text from a server, since people copy the line into a shell. */
+function answering(about: Pause | undefined): Readonly<Record<'what' | 'name' | 'words', string>> {
   if (about === undefined) return { what: 'Decide', name: 'approve', words: '' };
   switch (about.kind) {
     case 'outcome':

@@ -83,7 +83,8 @@ export const WATCH = verb({
       signal: interrupted,
       ...defined({ deadlineMs: msOf(deadline) }),
       onPause: pauseTeller(terminal, options),
-      onRetry: retryTeller(terminal, options),
+      onRetry: (news: readonly Retry[]) =>
+        news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry))),
       ...(json === true ? {} : told),
     };
     return await session(async (opened) => {
@@ -194,7 +195,6 @@ function msOf(seconds: number | undefined): number | undefined {
 }
 
 /**
- * Waits for the end of a run.
  * @param deadlineSeconds without it, the wait lasts until the run ends
  * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on
  */
@@ -225,8 +225,4 @@ function tellWaiting(
 
 export function pauseTeller(terminal: Terminal, options: option.GlobalOptions): (trouble: CountersignError) => void {
   return ({ code, message }) => tellWaiting(terminal, options, { code, message }, visible(message));
-}
-
-function retryTeller(terminal: Terminal, options: option.GlobalOptions): (news: readonly Retry[]) => void {
-  return (news) => news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry)));
 }

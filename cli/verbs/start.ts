@@ -10,6 +10,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { JWK } from 'jose';
 import type { MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
+import { listAt, textAt } from '../../client/ledger/files.ts';
 import type { SealingTargets } from '../../client/run/start-run.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -69,16 +70,10 @@ export const START = verb({
   },
 });
 
-interface Started {
-  readonly spec: RunSpecInput;
-  readonly wait: boolean;
-  readonly deadline: number | undefined;
-}
-
 /** Says what became of a start, or waits for the result; trouble is told before, while the user still looks. */
 export async function startedAnswer(
   run: RunHandle & { readonly started: boolean },
-  { spec, wait, deadline }: Started,
+  { spec, wait, deadline }: { spec: RunSpecInput; wait: boolean; deadline: number | undefined },
   { terminal, options }: { readonly terminal: Terminal; readonly options: option.GlobalOptions },
 ): Promise<Answer> {
   const { runId, started } = run;
@@ -193,12 +188,9 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option
 }
 
 function ownUrls(spec: unknown): Map<string, string> {
-  const servers: unknown = typeof spec === 'object' && spec !== null && 'servers' in spec ? spec.servers : [];
-  const urls = (Array.isArray(servers) ? servers : []).flatMap((server: unknown) => {
-    if (typeof server !== 'object' || server === null || !('name' in server) || !('url' in server)) return [];
-    return typeof server.name === 'string' && typeof server.url === 'string'
-      ? [[server.name, server.url] as const]
-      : [];
+  const urls = listAt(spec, 'servers').flatMap((server) => {
+    const [name, url] = [textAt(server, 'name'), textAt(server, 'url')];
+    return name === undefined || url === undefined ? [] : [[name, url] as const];
   });
   return new Map(urls);
 }

@@ -216,13 +216,8 @@ interface Sources {
   readonly trusted: readonly TrustedJwk[] | undefined;
 }
 
-interface Combined {
-  readonly verified: Verified;
-  /** Faults of the ledger itself, without `--head`: the noted head may belong to another run. */
-  readonly own: readonly LedgerFault[];
-}
-
-function combined(runId: string, { copy, live, trusted }: Sources, head: string | undefined): Combined {
+/** @returns as `own` the faults of the ledger itself, without `--head`: the noted head may belong to another run */
+function combined(runId: string, { copy, live, trusted }: Sources, head: string | undefined) {
   const read = copy ?? live;
   if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const { entries, report } = read;
@@ -230,32 +225,29 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   const proofs =
     live === undefined ? read.proofs : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
   const own = [...report.faults, ...proofs.faults];
-  if (copy !== undefined && live !== undefined) own.push(...live.report.faults, ...differences(copy, live));
+  if (copy !== undefined && live !== undefined) {
+    const { stored, report: of } = live;
+    // A file or a segment may be an older copy; a record has all that its run has handed over.
+    const most = { ended: of.ended, ...(copy.isRecord === true && defined({ stored })) };
+    own.push(...of.faults, ...copyFaults(copy.entries, live.entries, most));
+  }
   const faults = [...own];
   if (head !== undefined && !entries.some(({ hash }) => hash.startsWith(head)))
     faults.push({ kind: 'missing', seq: report.length, reason: `is not there: none has the hash ${head}` });
   const { checked, unchecked } = proofs;
+  // A namespace writer could forge a whole valid chain; only signatures rule that out.
+  const isProven = trusted !== undefined && checked > 0 && unchecked === 0;
+  const verdict = isProven ? 'intact' : 'chained';
   const verified: Verified = {
     runId,
-    verdict: verdictOf(faults, trusted !== undefined && checked > 0 && unchecked === 0),
+    verdict: faults.length > 0 ? 'broken' : verdict,
     ...report,
     faults,
-    heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isVerified }) => ({
-      kid,
-      from,
-      to,
-      verified: isVerified,
-    })),
+    heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isHeld }) => ({ kid, from, to, verified: isHeld })),
     signatures: { checked, unchecked },
     ...defined({ historyFrom: live?.historyFrom, stuck: live?.stuck }),
   };
   return { verified, own };
-}
-
-/** A namespace writer could forge a whole valid chain; only signatures rule that out. */
-function verdictOf(faults: readonly LedgerFault[], isProven: boolean): Verified['verdict'] {
-  if (faults.length > 0) return 'broken';
-  return isProven ? 'intact' : 'chained';
 }
 
 /** Checks entries that only the copy has: from a branch that a reset abandoned, or added by somebody. */
@@ -275,14 +267,6 @@ function together(left: ProofReport, right: ProofReport): ProofReport {
     checked: left.checked + right.checked,
     unchecked: left.unchecked + right.unchecked,
   };
-}
-
-/** A file or a segment may be an older copy; a record has all that its run has handed over. */
-function differences(
-  { entries, isRecord }: LedgerCopy,
-  { entries: own, report: { ended }, stored }: CheckedRun,
-): LedgerFault[] {
-  return copyFaults(entries, own, { ended, ...(isRecord === true && defined({ stored })) });
 }
 
 function reportOf(verified: Verified): Answer {

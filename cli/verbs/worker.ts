@@ -12,7 +12,7 @@ import {
   type WorkerRole,
 } from '../../workers/config/load.ts';
 import { warningsOf } from '../../workers/config/warnings.ts';
-import { setUpNamespace, type SetupReport } from '../../workers/setup.ts';
+import { setUpNamespace } from '../../workers/setup.ts';
 import type { Workers } from '../../workers/worker.ts';
 import { choice, preset } from '../session/options.ts';
 import { isEngineTrouble, locate, whyUnreachable } from '../session/session.ts';
@@ -55,7 +55,10 @@ export const WORKER = verb({
       },
     );
     print(terminal, workerAnswer(role, workers, namespace, loaded), options.json === true);
-    const end = (): void => void workers.stop(whyOf(signal)).catch(() => undefined);
+    const end = (): void => {
+      const why = typeof signal.reason === 'string' ? signal.reason : 'asked to end';
+      void workers.stop(why).catch(() => undefined);
+    };
     if (signal.aborted) end();
     signal.addEventListener('abort', end, { once: true });
     await workers.stopped;
@@ -73,10 +76,6 @@ async function configured(
   if (loaded.path !== undefined) return loaded;
   const message = `A worker needs a configuration: there is no ${CONFIG_FILE} in ${directory}, and neither --config nor ${CONFIG_VARIABLE} names a file. Name that of the other workers: countersign worker --config FILE. To write a first one, see countersign.example.yaml of the package.`;
   throw new CountersignError('CONFIG_INVALID', message, { directory });
-}
-
-function whyOf({ reason }: AbortSignal): string {
-  return typeof reason === 'string' ? reason : 'asked to end';
 }
 
 function workerAnswer(
@@ -103,11 +102,9 @@ export const SETUP = verb({
     const report = await session(({ client: { connection, options }, deadlineMs }) =>
       connection.withDeadline(Date.now() + deadlineMs, () => setUpNamespace(connection, options.namespace)),
     );
-    return { json: report, text: () => setupText(report) };
+    const { namespace, added, present } = report;
+    const what =
+      added.length === 0 ? `all ${present.length} search attributes were there` : `added ${added.join(', ')}`;
+    return { json: report, text: () => `Namespace ${namespace} is ready; ${what}.` };
   },
 });
-
-function setupText({ namespace, added, present }: SetupReport): string {
-  if (added.length === 0) return `Namespace ${namespace} is ready; all ${present.length} search attributes were there.`;
-  return `Namespace ${namespace} is ready; added ${added.join(', ')}.`;
-}

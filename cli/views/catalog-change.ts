@@ -15,10 +15,7 @@ import { pendingText, settingText } from './catalog-setting.ts';
 import { toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
-/**
- * Describes the result of a change of tool policies.
- * @param acks what was answered to each message; of several, one may wait for a second administrator and another not
- */
+/** @param acks answers to each message; of several, one may wait for a second administrator and another not */
 export function changeAnswer(
   before: CatalogSnapshot,
   acks: readonly CatalogAck[],
@@ -27,7 +24,8 @@ export function changeAnswer(
 ): Answer {
   const { tenant, server, policyVersion, entries, pending } = after.snapshot;
   const ack = acks.find((each) => each.status === 'waiting') ?? acks.at(-1);
-  const [waiting, ...others] = pending.filter(({ changeId }) => acks.some((each) => each.changeId === changeId));
+  const opened = pending.filter(({ changeId }) => acks.some((each) => each.changeId === changeId));
+  const [waiting, ...others] = opened;
   const isChanged = acks.some((each) => each.policyVersion !== before.policyVersion);
   const status = ack?.status === 'waiting' ? 'waiting' : isChanged ? 'applied' : 'unchanged';
   return {
@@ -46,14 +44,9 @@ export function changeAnswer(
     text: (paint) => {
       const shade = status === 'applied' ? 'green' : 'yellow';
       const head = `${paint(shade, status)}  ${paint('bold', visible(server))}, version ${policyVersion}`;
+      const changes = opened.map((each) => pendingText(after.snapshot, each, Date.now(), paint));
       const shown = tools.length === 0 ? [] : [toolTable(after, paint, tools)];
-      return [
-        head,
-        ...[waiting, ...others].flatMap((each) =>
-          each === undefined ? [] : [pendingText(after.snapshot, each, Date.now(), paint)],
-        ),
-        ...shown,
-      ].join('\n\n');
+      return [head, ...changes, ...shown].join('\n\n');
     },
   };
 }
@@ -140,10 +133,8 @@ export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number
     json: { ...ack, connection, ...defined({ change: waiting }), refreshed: found.json },
     text: (paint) => {
       const head = `${paint('green', 'connected')}  ${paint('bold', visible(server))} to ${visible(connection?.url ?? '')}, version ${snapshot.policyVersion}`;
-      const lines = [head, refreshedText(refreshed, paint)];
-      return [...lines, ...(waiting === undefined ? [] : [`\n${pendingText(snapshot, waiting, now, paint)}`])].join(
-        '\n',
-      );
+      const change = waiting === undefined ? [] : [`\n${pendingText(snapshot, waiting, now, paint)}`];
+      return [head, refreshedText(refreshed, paint), ...change].join('\n');
     },
   };
 }
@@ -195,21 +186,10 @@ export function aboutCatalog(fact: CatalogFact): string {
   }
 }
 
-function changesOf({
-  added,
-  missing,
-  returned,
-  changed,
-  refused,
-}: Extract<CatalogFact, { kind: 'catalog.refreshed' }>) {
-  const lists = [
-    ['added', added],
-    ['missing', missing],
-    ['returned', returned],
-    ['changed', changed.map(({ tool }) => tool)],
-    ['refused', refused],
-  ] as const;
-  return lists.flatMap(([what, list]) => (list.length === 0 ? [] : [`${what} ${names(list, 5)}`]));
+function changesOf(fact: Extract<CatalogFact, { kind: 'catalog.refreshed' }>): string[] {
+  const { added, missing, returned, refused } = fact;
+  const lists = { added, missing, returned, changed: fact.changed.map(({ tool }) => tool), refused };
+  return Object.entries(lists).flatMap(([what, list]) => (list.length === 0 ? [] : [`${what} ${names(list, 5)}`]));
 }
 
 function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.policy' }>): string {

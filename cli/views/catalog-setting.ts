@@ -36,14 +36,8 @@ export function settingText({ enabled, requiresApproval, denied, approvers, dead
 }
 
 function approversText({ ids, groups, need, notInitiator, may, remember }: ApproverList): string {
-  const clause = {
-    layer: 'catalog' as const,
-    ids,
-    groups,
-    ...defined({ need }),
-    ...(notInitiator === true ? { not: ['the initiator'] } : {}),
-    ...defined({ may, remember }),
-  };
+  const not = notInitiator === true ? ['the initiator'] : undefined;
+  const clause = { layer: 'catalog', ids, groups, ...defined({ need, not, may, remember }) } as const;
   return visible(describeRule({ allOf: [clause] }));
 }
 
@@ -105,17 +99,10 @@ export function definitionText(definition: ToolDefinition, paint: Paint): string
     ['output', outputSchema],
     ['annotations', annotations],
   ];
-  return parts
-    .flatMap(([label, value]) =>
-      value === undefined
-        ? []
-        : [
-            `  ${paint('dim', label)}\n${linesOf(value)
-              .map((line) => `  ${BAR} ${line}`)
-              .join('\n')}`,
-          ],
-    )
-    .join('\n');
+  const lines = parts.flatMap(([label, value]) =>
+    value === undefined ? [] : [`  ${paint('dim', label)}`, ...linesOf(value).map((line) => `  ${BAR} ${line}`)],
+  );
+  return lines.join('\n');
 }
 
 export interface ToolDiff {

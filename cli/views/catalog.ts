@@ -89,13 +89,8 @@ export function toolTable(
     .filter(({ name }) => names === undefined || names.includes(name))
     .map((entry) => {
       const verdict = verdicts.get(entry.name);
-      return [
-        named(entry.name),
-        statusText(entry),
-        settingText(entry.setting),
-        verdictText(verdict),
-        reasonText(verdict),
-      ];
+      const texts = [statusText(entry), settingText(entry.setting), verdictText(verdict), reasonText(verdict)];
+      return [named(entry.name), ...texts];
     });
   return table(paint, [['TOOL', 'STATUS', 'SETTING', 'A CALL', 'BY'], ...rows]);
 }
@@ -124,9 +119,8 @@ function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): stri
     ({ name, reason }) => `  ${paint('red', 'refused')}  ${shortName(name)}: ${said(reason)}`,
   );
   const waiting = openChanges(snapshot, now).map((change) => pendingText(snapshot, change, now, paint));
-  return [`${head}\n${fields(paint, rows)}`, ...(refused.length > 0 ? [refused.join('\n')] : []), ...waiting].join(
-    '\n\n',
-  );
+  const parts = [`${head}\n${fields(paint, rows)}`, ...(refused.length > 0 ? [refused.join('\n')] : []), ...waiting];
+  return parts.join('\n\n');
 }
 
 function refreshText({ refresh, at, ok, code, message }: NonNullable<CatalogSnapshot['lastRefresh']>): string {
@@ -167,18 +161,11 @@ export function diffAnswer(
   { tenant, server, policyVersion }: Pick<CatalogSnapshot, 'tenant' | 'server' | 'policyVersion'>,
   diffs: readonly ToolDiff[],
 ): Answer {
+  const tools = diffs.map(({ entry: { name, definition, acknowledged }, differences }) => {
+    return { name, acknowledged: acknowledged?.hash, definition: definition.hash, differences };
+  });
   return {
-    json: {
-      tenant,
-      server,
-      version: policyVersion,
-      tools: diffs.map(({ entry: { name, definition, acknowledged }, differences }) => ({
-        name,
-        acknowledged: acknowledged?.hash,
-        definition: definition.hash,
-        differences,
-      })),
-    },
+    json: { tenant, server, version: policyVersion, tools },
     text: (paint) => {
       if (diffs.length === 0) return `No tool of ${visible(server)} has changed since it was acknowledged.`;
       const shown = diffs.map((diff) => {

@@ -50,11 +50,8 @@ function fieldText(field: FormField, isRequired: boolean): string {
 }
 
 function proposedText(value: NonNullable<FormField['default']>): string {
-  return typeof value === 'object'
-    ? value.map(quoted).join(', ')
-    : typeof value === 'string'
-      ? quoted(value)
-      : String(value);
+  if (typeof value === 'object') return value.map(quoted).join(', ');
+  return typeof value === 'string' ? quoted(value) : String(value);
 }
 
 function kindText(field: FormField): string {

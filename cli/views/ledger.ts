@@ -151,7 +151,6 @@ function cell(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Returns the person of a fact, in whichever field it has one. */
 function whoIn(fact: AnyEntry['fact']): unknown {
   for (const field of ['approver', 'by', 'from', 'initiator'])
     if (fact[field] !== undefined) return fieldOf(fact[field], 'id') ?? fact[field];

@@ -4,7 +4,6 @@ import type { FailingTask } from '../../client/engine/executions.ts';
 import type { DiscardedAnswer, DiscardedCall, Recovery } from '../../client/run/recovery.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
@@ -102,13 +101,10 @@ function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
 }
 
 function callText(call: DiscardedCall): string {
-  const { ending, repeatable } = call;
-  const next =
-    ending === 'unsent'
-      ? 'it may be sent'
-      : repeatable
-        ? 'repeatable, so it may be sent again by itself'
-        : 'not sent again by itself: a person is asked what became of it';
+  if (call.ending === 'unsent') return `${sentText(call)}; it may be sent`;
+  const next = call.repeatable
+    ? 'repeatable, so it may be sent again by itself'
+    : 'not sent again by itself: a person is asked what became of it';
   return `${sentText(call)}; ${next}`;
 }
 
@@ -119,14 +115,12 @@ export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object 
 export function stuckText(stuck: StuckRun, paint: Paint): string {
   const { runId, failing, upTo, of, task } = stuck;
   const rest = task === undefined ? 'what came after is not done yet' : 'what came after could not be read';
-  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${fields(
-    paint,
-    [
-      ['because', said(failing.message)],
-      ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
-      ['way out', wayOut(stuck)],
-    ],
-  )}`;
+  const rows = fields(paint, [
+    ['because', said(failing.message)],
+    ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
+    ['way out', wayOut(stuck)],
+  ]);
+  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${rows}`;
 }
 
 function wayOut({ runId, task }: StuckRun): string {
@@ -144,12 +138,11 @@ export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
 
 export function openText({ answers, calls }: StuckRun, paint: Paint): string {
   const open = (answers.requests ?? []).filter(({ status }) => status === 'open');
+  const asked = open.map(({ callId, server, tool, about }) => {
+    return `${named(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about.kind})`}`;
+  });
   return fields(paint, [
-    ...open.map((request) => ['asked', requestText(request)] as const),
+    ...asked.map((each) => ['asked', each] as const),
     ...calls.map((call) => ['handed out', sentText(call)] as const),
   ]);
-}
-
-function requestText({ callId, server, tool, about }: ApprovalRequest): string {
-  return `${named(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about.kind})`}`;
 }

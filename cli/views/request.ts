@@ -25,36 +25,27 @@ import { inputRows } from './input.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
-interface RequestView {
-  readonly full: boolean;
-  readonly reveal?: boolean;
-  /** Epoch ms. */
-  readonly now: number;
-}
-
 function wantedText(about: AuthorizationPause): string {
-  const what =
-    about.wants === 'grant'
-      ? 'a fresh grant'
-      : about.scopes === undefined
-        ? 'consent to another try'
-        : `consent to ${about.scopes.map(visible).join(' ')} for this call`;
+  const scopes = about.scopes?.map(visible).join(' ');
+  const consent = scopes === undefined ? 'consent to another try' : `consent to ${scopes} for this call`;
+  const what = about.wants === 'grant' ? 'a fresh grant' : consent;
   return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(spaced(about.message), SHOWN_DESCRIPTION)}`;
 }
 
+/** @param now epoch ms */
 export function requestText(
   request: ApprovalRequest,
-  { full, reveal = false, now }: RequestView,
+  { full, reveal = false, now }: { readonly full: boolean; readonly reveal?: boolean; readonly now: number },
   paint: Paint,
 ): string {
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
     request;
-  const { edited } = shownTo(request, reveal);
+  const shown = shownTo(request, reveal);
   const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
-    ['arguments', argumentsText(shownTo(request, reveal).arguments, full)],
-    ['changed', given(edited, (edit) => editText(edit, full))],
+    ['arguments', argumentsText(shown.arguments, full)],
+    ['changed', given(shown.edited, (edit) => editText(edit, full))],
     [
       'kept back',
       reveal ? undefined : given(request.redact, (places) => `${places.map(visible).join(', ')} [--reveal shows them]`),
@@ -126,13 +117,9 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
 export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequest {
   if (reveal || request.redact === undefined) return request;
   const { edited, redact } = request;
-  return {
-    ...request,
-    arguments: shownArguments(request),
-    ...(edited === undefined
-      ? {}
-      : { edited: { ...edited, proposed: shownArguments({ arguments: edited.proposed, redact }) } }),
-  };
+  const shown = { ...request, arguments: shownArguments(request) };
+  if (edited === undefined) return shown;
+  return { ...shown, edited: { ...edited, proposed: shownArguments({ arguments: edited.proposed, redact }) } };
 }
 
 /** Says how long an approval may be used; undefined if approvals do not lapse. */
@@ -211,8 +198,7 @@ export function batchAnswer(runId: string, { requests, others }: BatchPlan, answ
           ? [visible(answer.callId), visible(answer.ack.status), visible(answer.decisionId), '']
           : [visible(answer.callId), answer.error.code, visible(answer.decisionId), visible(answer.error.message)],
       );
-      const left = othersText(others);
-      return `${table(paint, [['CALL', 'ANSWER', 'DECISION', ''], ...rows])}${left}`;
+      return `${table(paint, [['CALL', 'ANSWER', 'DECISION', ''], ...rows])}${othersText(others)}`;
     },
   };
 }
@@ -235,14 +221,12 @@ export const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered'
 
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
-  const others = word === 'counted' || word === 'edited';
-  const too = `somebody else must agree${word === 'edited' ? ' to these arguments' : ''} too; see: countersign requests`;
+  let next: string | undefined;
+  if (word === 'counted') next = 'somebody else must agree too; see: countersign requests';
+  if (word === 'edited') next = 'somebody else must agree to these arguments too; see: countersign requests';
   // A settled call that is open was asked about anew: the first answer does not say so.
-  const anew =
-    decided.waits === true && SETTLED.includes(word)
-      ? 'the call has been asked again since; see: countersign requests'
-      : undefined;
-  const next = others ? too : anew;
+  if (decided.waits === true && SETTLED.includes(word))
+    next = 'the call has been asked again since; see: countersign requests';
   return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...defined({ next }) });
 }
 

@@ -77,9 +77,7 @@ function spentText({ millionths, currency }: Spent): string {
 }
 
 function limitsText({ turns, calls, tokens, spend, endsBy }: LimitsState): string {
-  const counted = Object.entries({ turns, calls, tokens }).map(
-    ([name, { used, most }]) => `${used} of ${most} ${name}`,
-  );
+  const counted = Object.entries({ turns, calls, tokens }).map(([name, of]) => `${of.used} of ${of.most} ${name}`);
   if (spend !== undefined) counted.push(`${amountText(spend.used)} of ${amountText(spend.most)} spent`);
   return `${counted.join(', ')}, ends by ${shortInstant(endsBy)}`;
 }

@@ -70,8 +70,7 @@ function uncheckedText(
   ];
 }
 
-// Every start prints the trust mode, since everything else rests on it.
-
+/** Every start prints the trust mode, since everything else rests on it. */
 export function trustText(trust: TrustConfig, namespace: string): string {
   return trust.mode === 'temporal'
     ? `temporal. Whoever may write to namespace ${namespace} may start runs and decide, in anybody's name.`

@@ -11,7 +11,7 @@ import type { Payload } from '@temporalio/common';
 import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
-import { isNotFound, listExecutions } from '../engine/executions.ts';
+import { ifThere, listExecutions } from '../engine/executions.ts';
 
 const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 /** Encodings that a data converter writes in clear; any other encoding is still encrypted. */
@@ -39,14 +39,8 @@ export async function referencedArtifacts(
 }
 
 async function hashesOf(client: Client, workflowId: string, runId: string): Promise<readonly string[]> {
-  let history: unknown;
-  try {
-    history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-  } catch (error) {
-    // The retention of this execution has ended since it was listed.
-    if (isNotFound(error)) return [];
-    throw error;
-  }
+  // There is none if the retention of this execution has ended since it was listed.
+  const history = await ifThere(async () => await client.workflow.getHandle(workflowId, runId).fetchHistory());
   const payloads = [...payloadsIn(history)];
   const decoded = await decode([...client.options.loadedDataConverter.payloadCodecs], payloads);
   return decoded.flatMap((payload) => {

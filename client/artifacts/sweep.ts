@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
-import { isNotFound } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { jsonOf } from '../ledger/files.ts';
 import { hashesIn } from './references.ts';
 
@@ -135,11 +135,6 @@ async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readon
   return found;
 }
 
-/** Every artifact of ours that names others is JSON; an image need not be read to its end. */
-async function bytesOfJson(path: string): Promise<Buffer> {
-  return (await isJson(path)) ? await readFile(path) : Buffer.alloc(0);
-}
-
 /** Two sweeps at once meet each other's removals. */
 async function unlessGone<T>(done: Promise<T>): Promise<T | undefined> {
   try {
@@ -150,11 +145,13 @@ async function unlessGone<T>(done: Promise<T>): Promise<T | undefined> {
   }
 }
 
-async function isJson(path: string): Promise<boolean> {
+/** Every artifact of ours that names others is JSON; an image need not be read to its end. */
+async function bytesOfJson(path: string): Promise<Buffer> {
   const file = await open(path, 'r');
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
-    return bytesRead === 1 && OPENING.has(buffer.toString('latin1'));
+    const isJson = bytesRead === 1 && OPENING.has(buffer.toString('latin1'));
+    return isJson ? await file.readFile() : Buffer.alloc(0);
   } finally {
     await file.close();
   }
@@ -179,9 +176,7 @@ async function giveBack(path: string): Promise<void> {
   await rename(path + ASIDE, path);
 }
 
-// Workers record which namespaces use their store (`activities/artifacts/root.ts`).
-
-/** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
+/** @throws CountersignError `SWEEP_REFUSED` if no worker has recorded its namespace, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
   const names = await readdir(folder).catch((error: unknown) => {
@@ -211,12 +206,9 @@ export async function assertHere(
   deadlineMs: number,
 ): Promise<void> {
   for (const { name, id } of recorded) {
-    const found = await connection.withDeadline(Date.now() + deadlineMs, async () => {
-      return await workflowService.describeNamespace({ namespace: name }).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
-    });
+    const found = await connection.withDeadline(Date.now() + deadlineMs, async () =>
+      ifThere(async () => await workflowService.describeNamespace({ namespace: name })),
+    );
     if (found?.namespaceInfo?.id === id) continue;
     const what = found === undefined ? 'is not there' : 'is another one of that name';
     throw refusal(

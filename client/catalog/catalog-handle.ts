@@ -78,8 +78,9 @@ export class CatalogHandle {
    */
   async snapshot(): Promise<CatalogSnapshot> {
     const snapshot = await this.#query();
-    if ('unchanged' in snapshot || snapshot.status === 'new') throw this.#notThere();
-    return snapshot;
+    if (!('unchanged' in snapshot) && snapshot.status !== 'new') return snapshot;
+    const { missing, notThere, facts } = namingOf(this);
+    throw new CountersignError(missing, notThere, facts);
   }
 
   /**
@@ -142,10 +143,7 @@ export class CatalogHandle {
     return await refreshEnd(this, async (known) => await this.#query(known), refresh, deadlineMs);
   }
 
-  /**
-   * Sets the operators' settings of tools: either the whole list is taken, or nothing. An answer `waiting` names the
-   * change that a second administrator must decide.
-   */
+  /** Takes the whole list, or nothing. An answer `waiting` names the change that a second administrator must decide. */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
     return await this.#update('setToolPolicies', catalogMessage(SetToolPolicies, input, 'change'));
   }
@@ -181,10 +179,7 @@ export class CatalogHandle {
     return await readDefinitions(this.#options.artifacts, snapshot);
   }
 
-  /**
-   * Returns a mark that every change of the catalog changes, without waking it. @throws CountersignError
-   * `CATALOG_NOT_FOUND`
-   */
+  /** Returns a mark that every change of the catalog changes; does not wake it. @throws `CATALOG_NOT_FOUND` */
   async mark(): Promise<string> {
     const { runId, historyLength } = await this.#engine.read(this, async () => await this.#handle.describe());
     return `${runId}/${historyLength}`;
@@ -196,9 +191,7 @@ export class CatalogHandle {
 
   async #query(known?: string): Promise<CatalogSnapshot | CatalogUnchanged> {
     return await this.#engine.read(this, () =>
-      known === undefined
-        ? askWorkflow<CatalogSnapshot>(this.#handle, QUERIES.snapshot)
-        : askWorkflow<CatalogSnapshot | CatalogUnchanged>(this.#handle, QUERIES.snapshot, known),
+      askWorkflow(this.#handle, QUERIES.snapshot, ...(known === undefined ? [] : [known])),
     );
   }
 
@@ -263,11 +256,6 @@ export class CatalogHandle {
         await pause(ms);
       }
     }
-  }
-
-  #notThere(): CountersignError {
-    const { missing, notThere, facts } = namingOf(this);
-    return new CountersignError(missing, notThere, facts);
   }
 }
 

@@ -21,17 +21,13 @@ import type { Engine } from '../engine/engine.ts';
 import { type ArtifactReader, readToolList } from '../ledger/ledger.ts';
 import { quoted } from '../run/inbox.ts';
 
-export interface CatalogFilter {
-  readonly tenant?: string;
-}
-
 export interface ListedCatalog extends CatalogIdentity {
   readonly workflowId: string;
   readonly startedAt: string;
 }
 
 /** Returns the running catalogs, sorted by workflow id. However many there are, each page has a deadline of its own. */
-export async function listCatalogs(engine: Engine, { tenant }: CatalogFilter): Promise<ListedCatalog[]> {
+export async function listCatalogs(engine: Engine, { tenant }: { readonly tenant?: string }): Promise<ListedCatalog[]> {
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
@@ -105,9 +101,7 @@ export type EffectiveVerdict =
 
 export interface Surroundings {
   readonly policy: Organisation;
-  /**
-   * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
-   */
+  /** True if the workers' configuration trusts the server's annotations; undefined if it does not name the server. */
   readonly configuredTrust: boolean | undefined;
   /** True if the workers are in trust mode `signed`: there no catalog alone makes a server trusted. */
   readonly isSigned?: boolean;

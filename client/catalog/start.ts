@@ -13,14 +13,12 @@ import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/cat
 import { catalogId } from '../../domain/catalog/state.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
 import { patienceOf } from '../engine/engine.ts';
-import { isNotFound } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
-/**
- * Makes the start operation for one attempt: Temporal's client takes each once. @param isSigned if this client signs
- */
+/** Makes the start operation for one attempt: Temporal's client takes each once. @param isSigned if this client signs */
 export function catalogStart(
   { tenant, server }: CatalogIdentity,
   taskQueue: string,
@@ -44,13 +42,8 @@ export function catalogStart(
  * @throws CountersignError `CATALOG_VERSION_CONFLICT`
  */
 export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
-  const last = await client.workflow
-    .getHandle(catalogId({ tenant, server }))
-    .describe()
-    .catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+  const handle = client.workflow.getHandle(catalogId({ tenant, server }));
+  const last = await ifThere(async () => await handle.describe());
   if (last === undefined || last.status.name === 'RUNNING') return;
   const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
   if (status !== 'connected' && status !== 'disconnected') return;

@@ -15,7 +15,8 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW, SIGNALS } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
-import { each, type ExecutionId, moveTo, standingOf, unlessGone, withdrawMove } from './moves.ts';
+import { ifThere } from '../engine/executions.ts';
+import { each, type ExecutionId, moveTo, standingOf, withdrawMove } from './moves.ts';
 import { buildOf, countPinned, type DeploymentState, pinnedTo, readDeployment } from './versions.ts';
 
 export interface DrainOptions {
@@ -42,11 +43,11 @@ export interface Drained {
   readonly asked: number;
   /** Executions that stay with the build, and those that have begun on the current one and have not worked there. */
   readonly left: number;
-  /** Workflow ids of those that Temporal has begun on the build again, although it moves others. */
+  /** Those that Temporal has begun on the build again, although it moves others. */
   readonly unmoved: readonly string[];
-  /** Executions that `mayMove` has kept, with its reason. */
+  /** Those that `mayMove` has kept. */
   readonly kept: readonly { readonly workflowId: string; readonly reason: string }[];
-  /** Executions of which `mayMove` could not tell, and why. Another drain asks again. */
+  /** Those of which `mayMove` could not tell. Another drain asks again. */
   readonly unread: readonly { readonly workflowId: string; readonly reason: string }[];
 }
 
@@ -59,7 +60,7 @@ const PATIENCE_MS = 20_000;
 const AT_ONCE = 8;
 /** Pause between two looks while runs move. */
 const SOON_MS = 100;
-/** For how long a reading of the deployment, which Temporal asks a workflow of its own for, need not be repeated. */
+/** For how long a reading of the deployment need not be repeated: Temporal asks a workflow of its own for it. */
 const FRESH_MS = 1_000;
 
 /** Workflows that the signal `nudge` makes continue as new. */
@@ -92,13 +93,8 @@ function targetOf(state: DeploymentState, build: string): string {
   throw new CountersignError('DRAIN_REFUSED', message, facts);
 }
 
-interface Route {
-  readonly deployment: string;
-  readonly build: string;
-  readonly current: string;
-}
+type Route = Pick<Drained, 'deployment' | 'build' | 'current'>;
 
-/** An execution that was asked and was not seen elsewhere yet. */
 interface UnderWay {
   readonly runId: string;
   readonly at: number;
@@ -160,8 +156,12 @@ class Drain {
     }
   }
 
+  get #isAborted(): boolean {
+    return this.#options.signal?.aborted === true;
+  }
+
   get #isOver(): boolean {
-    return Date.now() >= this.#end || isAborted(this.#options.signal);
+    return Date.now() >= this.#end || this.#isAborted;
   }
 
   /** Executions under way that visibility does not count for the build: an override names another, or none has them. */
@@ -194,23 +194,22 @@ class Drain {
       // One that has moved may still be listed.
       if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push({ workflowId, runId });
     }
-    const { mayMove, signal } = this.#options;
+    const { mayMove } = this.#options;
     await each(fresh, mayMove === undefined ? AT_ONCE : 1, async (execution) => {
       await this.#ask(execution);
       // A replay takes a while, and a batch of them may outlast the drain.
-      return mayMove === undefined ? !isAborted(signal) : !this.#isOver;
+      return mayMove === undefined ? !this.#isAborted : !this.#isOver;
     });
     return isQuiet;
   }
 
-  /** True for what this drain does not move. */
   #isLeft(workflowId: string): boolean {
     return this.#kept.has(workflowId) || this.#unread.has(workflowId) || this.#unmoved.has(workflowId);
   }
 
   #room(): number {
-    const { batch = BATCH, mayMove, signal } = this.#options;
-    if (isAborted(signal)) return 0;
+    const { batch = BATCH, mayMove } = this.#options;
+    if (this.#isAborted) return 0;
     const late = Date.now() - PATIENCE_MS;
     const slow = [...this.#underWay.values()].filter(({ at }) => at <= late).length;
     const most = mayMove !== undefined || this.#hasMoved ? batch : Math.min(batch, AHEAD + slow);
@@ -232,7 +231,7 @@ class Drain {
     this.#underWay.set(workflowId, { runId, at: Date.now() });
     if (mayMove !== undefined) await moveTo(this.#engine, deployment, current, execution);
     const handle = this.#engine.client.workflow.getHandle(workflowId, runId);
-    await this.#engine.call(workflowId, async () => unlessGone(async () => await handle.signal(SIGNALS.nudge)));
+    await this.#engine.call(workflowId, async () => ifThere(async () => await handle.signal(SIGNALS.nudge)));
   }
 
   async #mayGo(execution: ExecutionId, mayMove: NonNullable<DrainOptions['mayMove']>): Promise<boolean> {
@@ -262,8 +261,10 @@ class Drain {
     });
     // One that was looked at beside it may show that the server moves others.
     const [unmoved] = this.#unmoved;
-    if (unmoved !== undefined && !this.#hasMoved) throw this.#refusal(unmoved);
-    return this.#underWay.size < before;
+    if (unmoved === undefined || this.#hasMoved) return this.#underWay.size < before;
+    const { deployment, build, current } = this.#route;
+    const message = `Run ${unmoved} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
+    throw new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
   async #isSettled(workflowId: string, asked: UnderWay): Promise<boolean> {
@@ -288,13 +289,6 @@ class Drain {
     // Somebody else, such as a drain that has ended, has moved it back: it may be asked again.
     this.#asked.delete(workflowId);
     return true;
-  }
-
-  /** An execution that has continued as new on the same build shows that Temporal does not move it. */
-  #refusal(workflowId: string): CountersignError {
-    const { deployment, build, current } = this.#route;
-    const message = `Run ${workflowId} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
-    return new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
   /**
@@ -325,8 +319,4 @@ class Drain {
 
 function withReasons(found: ReadonlyMap<string, string>): Drained['kept'] {
   return [...found].map(([workflowId, reason]) => ({ workflowId, reason }));
-}
-
-function isAborted(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true;
 }

@@ -5,7 +5,7 @@
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
  */
 import type { Engine } from '../engine/engine.ts';
-import { isNotFound } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { pinnedTo } from './versions.ts';
 
 export interface ExecutionId {
@@ -23,47 +23,35 @@ const AT_ONCE = 8;
 
 /** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */
 export async function moveTo(engine: Engine, deployment: string, build: string, execution: ExecutionId): Promise<void> {
-  const version = { deploymentName: deployment, buildId: build };
-  await setOverride(engine, execution, { versioningOverride: { pinned: { behavior: PINNED, version } } });
+  await setOverride(engine, execution, { deploymentName: deployment, buildId: build });
 }
 
 /** Has an execution stay with the build that did its last workflow task. */
 export async function withdrawMove(engine: Engine, execution: ExecutionId): Promise<void> {
-  await setOverride(engine, execution, {});
+  await setOverride(engine, execution);
 }
 
-type Options = NonNullable<
-  Parameters<
-    Engine['client']['connection']['workflowService']['updateWorkflowExecutionOptions']
-  >[0]['workflowExecutionOptions']
->;
-
-async function setOverride(engine: Engine, execution: ExecutionId, workflowExecutionOptions: Options): Promise<void> {
+async function setOverride(
+  engine: Engine,
+  execution: ExecutionId,
+  version?: { readonly deploymentName: string; readonly buildId: string },
+): Promise<void> {
   const { client, namespace } = engine;
   await engine.call(execution.workflowId, async () =>
-    unlessGone(
+    ifThere(
       async () =>
         await client.connection.workflowService.updateWorkflowExecutionOptions({
           namespace,
           workflowExecution: execution,
-          workflowExecutionOptions,
+          workflowExecutionOptions:
+            version === undefined ? {} : { versioningOverride: { pinned: { behavior: PINNED, version } } },
           updateMask: { paths: ['versioning_override'] },
         }),
     ),
   );
 }
 
-/** Returns undefined if the execution has ended. */
-export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await act();
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
-
-export interface Standing {
+interface Standing {
   readonly runId: string;
   /** True if the next tasks go to the build, and not to whichever is current. */
   readonly stays: boolean;
@@ -81,7 +69,7 @@ export interface Standing {
 export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
   const { client, namespace } = engine;
   const found = await engine.call('', async () =>
-    unlessGone(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
+    ifThere(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
   );
   const info = found?.workflowExecutionInfo;
   if (!info || info.closeTime) return undefined;

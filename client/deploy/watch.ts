@@ -15,7 +15,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
-import { each, type Standing, standingOf } from './moves.ts';
+import { each, standingOf } from './moves.ts';
 import { buildOf, counted, readDeployment, unservedQueue, versionIs } from './versions.ts';
 
 export interface WatchOptions {
@@ -50,8 +50,6 @@ export interface Watched {
   readonly interrupted?: true;
 }
 
-const FOR_MS = 600_000;
-const MAX_FAILED = 0;
 const EVERY_MS = 2_000;
 const AT_ONCE = 8;
 /** Runs of each kind that each look is at. */
@@ -64,7 +62,7 @@ export async function watch(
   engine: Engine,
   deployment: string,
   build: string,
-  { forMs = FOR_MS, maxFailed = MAX_FAILED, tell, signal }: WatchOptions = {},
+  { forMs = 600_000, maxFailed = 0, tell, signal }: WatchOptions = {},
 ): Promise<Watched> {
   buildOf(await readDeployment(engine, deployment), build);
   const since = await sinceNow(engine, deployment, build);
@@ -72,7 +70,8 @@ export async function watch(
   const end = began + forMs;
   for (;;) {
     const seen = await look(engine, { deployment, build, since, began, forMs, maxFailed }).catch((error: unknown) => {
-      if (isAway(error) && Date.now() < end && signal?.aborted !== true) return undefined;
+      const isAway = error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
+      if (isAway && Date.now() < end && signal?.aborted !== true) return undefined;
       throw error;
     });
     if (seen !== undefined) tell?.(seen);
@@ -81,10 +80,6 @@ export async function watch(
     if (seen !== undefined && signal?.aborted === true) return { ...seen, interrupted: true };
     await pause(Math.max(1, Math.min(EVERY_MS, rest)), undefined, defined({ signal })).catch(() => undefined);
   }
-}
-
-function isAway(error: unknown): boolean {
-  return error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
 }
 
 interface Looking extends Pick<Watched, 'deployment' | 'build' | 'forMs'> {
@@ -143,16 +138,12 @@ async function stuckOn(engine: Engine, deployment: string, build: string): Promi
       looked += 1;
       const { workflowId, runId } = execution;
       const standing = await standingOf(engine, { workflowId, runId });
-      if (standing !== undefined && standing.attempts >= STUCK_ATTEMPTS && goesTo(standing, build))
-        stuck.set(workflowId, standing.attempts);
+      const { attempts = 0, movedTo, goingTo, build: last } = standing ?? {};
+      if (attempts >= STUCK_ATTEMPTS && (movedTo ?? goingTo ?? last) === build) stuck.set(workflowId, attempts);
       return looked < MOST_LOOKED_AT;
     });
   }
   return [...stuck].map(([workflowId, attempts]) => ({ workflowId, attempts }));
-}
-
-function goesTo({ goingTo, movedTo, build: last }: Standing, build: string): boolean {
-  return (movedTo ?? goingTo ?? last) === build;
 }
 
 const OURS = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW, DIGEST_WORKFLOW].map((type) => `'${type}'`).join(', ');

@@ -18,6 +18,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { askedAgain, askedAt, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { listExecutions } from './executions.ts';
 import { namingOf, type Subject, takesNoUpdates, troubleOf, unserved, workflowIdOf } from './trouble.ts';
@@ -184,9 +185,7 @@ const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 function repeats(answer: unknown, message: object): boolean {
   const said = Object.entries(message).filter(([name]) => REPEATED.includes(name));
   if (said.length === 0) return true;
-  if (typeof answer !== 'object' || answer === null) return false;
-  const told = new Map<string, unknown>(Object.entries(answer));
-  return said.every(([name, value]) => told.get(name) === value);
+  return isFields(answer) && said.every(([name, value]) => answer[name] === value);
 }
 
 /** Characters of a hash that stand in an update id. */
@@ -231,9 +230,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_U
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;
 
-/**
- * Measures a message: Temporal would not say of a larger one what is wrong. @throws CountersignError `LIMIT_REACHED`
- */
+/** Temporal would not say of a larger message what is wrong. @throws CountersignError `LIMIT_REACHED` */
 export function assertMessageFits(message: unknown, what = 'message', advice = 'Nothing was sent.'): void {
   const bytes = byteLength(JSON.stringify(message ?? null));
   if (bytes <= MESSAGE_BYTES) return;
@@ -250,12 +247,10 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #most: number;
 
-  /** @param most acts of one lane at once */
   constructor(most = MOST_UNDER_WAY) {
     this.#most = most;
   }
 
-  /** @param name the id of a run, or whatever else tells lanes apart */
   async run<T>(name: string, act: () => Promise<T>): Promise<T> {
     const lane = this.#lanes.get(name) ?? { underWay: 0, waiting: [] };
     this.#lanes.set(name, lane);

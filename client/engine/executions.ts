@@ -22,8 +22,6 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
   return new WorkflowClient({ connection, namespace, dataConverter }).list({ query });
 }
 
-// Reads the executions of one workflow, as far as Temporal retains their histories.
-
 export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
 
@@ -82,8 +80,6 @@ export function activityIn(event: HistoryEvent) {
     wasStarted: Number(ended.startedEventId ?? 0) > 0,
   } as const;
 }
-
-// Reads from a run's history why its workflow tasks fail.
 
 export interface FailingTask {
   readonly at: string;
@@ -168,6 +164,16 @@ export function isNotFound(error: unknown): boolean {
     if (('code' in at && at.code === grpcStatus.NOT_FOUND) || ('name' in at && at.name === 'WorkflowNotFoundError'))
       return true;
   return false;
+}
+
+/** Returns undefined where what Temporal was asked for is not there. */
+export async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */

@@ -56,7 +56,7 @@ type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => Counter
 
 /** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
 function engineTrouble(error: unknown, about: Subject, trouble: Trouble): CountersignError {
-  const { missing, notThere } = namingOf(about);
+  const { title, missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
@@ -79,7 +79,11 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
     case grpcStatus.DEADLINE_EXCEEDED:
       return uncertain(about, error);
     case grpcStatus.FAILED_PRECONDITION:
-      if (takesNoUpdates(cause)) return trouble('ENGINE_UNAVAILABLE', fullWords(about));
+      if (takesNoUpdates(cause))
+        return trouble(
+          'ENGINE_UNAVAILABLE',
+          `${title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`,
+        );
       return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
         : stuckOn(about, cause.details, error);
@@ -106,10 +110,6 @@ export function takesNoUpdates(error: unknown): boolean {
     cause.code === grpcStatus.FAILED_PRECONDITION &&
     /total number of distinct updates/.test(cause.details)
   );
-}
-
-function fullWords(about: Subject): string {
-  return `${namingOf(about).title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`;
 }
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
@@ -176,9 +176,7 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   return new CountersignError('RUN_FAILED', message, facts, { cause: error });
 }
 
-// Errors name the subject of the call that failed.
-
-/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
+/** What a call is about, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
 /**
@@ -210,8 +208,6 @@ export function namingOf(subject: Subject) {
 export function workflowIdOf(subject: Subject): string {
   return typeof subject === 'string' ? subject : catalogId(subject);
 }
-
-// Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
 export const WORKFLOW_TASKS = 1;

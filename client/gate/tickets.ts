@@ -21,7 +21,7 @@ import {
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { type Owner, ownerOf, RUN_PREFIX, runOfTicket } from '../../domain/gate/ticket.ts';
 import type { Engine } from '../engine/engine.ts';
-import { listExecutions } from '../engine/executions.ts';
+import { ifThere, listExecutions } from '../engine/executions.ts';
 import { quoted } from '../run/inbox.ts';
 
 export interface Ticket {
@@ -155,10 +155,7 @@ export class Tickets {
     await Promise.all(this.#telling.values());
   }
 
-  /**
-   * Says in whose name a run was started; undefined if there is no such run.
-   * @throws CountersignError `ENGINE_UNAVAILABLE`
-   */
+  /** Returns undefined if there is no such run. @throws CountersignError `ENGINE_UNAVAILABLE` */
   async starterOf(runId: string): Promise<Starter | undefined> {
     const described = await this.#described(runId);
     if (described === undefined) return undefined;
@@ -234,12 +231,8 @@ export class Tickets {
   }
 
   async #described(workflowId: string): Promise<WorkflowExecutionDescription | undefined> {
-    try {
-      return await this.#engine.read(workflowId, () => this.#engine.client.workflow.getHandle(workflowId).describe());
-    } catch (error) {
-      if (error instanceof CountersignError && error.code === 'RUN_NOT_FOUND') return undefined;
-      throw error;
-    }
+    const handle = this.#engine.client.workflow.getHandle(workflowId);
+    return await this.#engine.read(workflowId, () => ifThere(() => handle.describe()));
   }
 }
 

@@ -141,7 +141,7 @@ class Chain {
   }
 
   /** Returns the entry of this number on the way back from `last`. */
-  #at(seq: number, last: AnyEntry): AnyEntry | undefined {
+  at(seq: number, last: AnyEntry): AnyEntry | undefined {
     for (const entry of this.#back(last)) if (entry.seq <= seq) return entry.seq === seq ? entry : undefined;
     return undefined;
   }
@@ -150,16 +150,6 @@ class Chain {
   signedTo(tip: AnyEntry, signed: ReadonlySet<string>): number {
     for (const { hash, seq } of this.#back(tip)) if (signed.has(hash)) return seq + 1;
     return 0;
-  }
-
-  /** Says whether `entry` stands on the way back from `last`. */
-  leadsTo(entry: AnyEntry, last: AnyEntry): boolean {
-    return this.#at(entry.seq, last)?.hash === entry.hash;
-  }
-
-  /** Returns `prev` of entry `from` on the way back from `last`. */
-  previousOf(last: AnyEntry, from: number): string | undefined {
-    return this.#at(from, last)?.prev;
   }
 }
 
@@ -173,7 +163,7 @@ function headFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
       const reason = `is not the one that ${kid} signed: an entry from ${from} to ${to - 1}, or one before them, was written anew`;
       return [{ kind: 'rewritten', seq: to - 1, reason }];
     }
-    const before = chain.previousOf(last, from);
+    const before = chain.at(from, last)?.prev;
     if (before === previousHead || before === undefined) return [];
     return [{ kind: 'rewritten', seq: from, reason: `does not follow the one that ${kid} signed` }];
   });
@@ -184,7 +174,9 @@ function forkFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
     .filter(({ resetOf }) => resetOf !== undefined)
     .flatMap(({ head, from }) => ({ last: chain.byHash.get(head), from }));
   const isOfReset = (entry: AnyEntry): boolean =>
-    ofResets.some(({ last, from }) => last !== undefined && from <= entry.seq && chain.leadsTo(entry, last));
+    ofResets.some(
+      ({ last, from }) => last !== undefined && from <= entry.seq && chain.at(entry.seq, last)?.hash === entry.hash,
+    );
   // One of them was there before the reset. It need not stand first: files of a record are in the order of their names.
   return chain
     .forks()

@@ -92,10 +92,8 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
 }
 
 async function isSignedBy(signed: string, key: CryptoKey | Uint8Array): Promise<boolean> {
-  try {
-    await compactVerify(signed, key, { algorithms: [HEAD_ALG] });
-    return true;
-  } catch {
-    return false;
-  }
+  return await compactVerify(signed, key, { algorithms: [HEAD_ALG] }).then(
+    () => true,
+    () => false,
+  );
 }

@@ -106,16 +106,16 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
       // Anybody may send one, also one that nobody can read: it would keep the rest from being verified.
-      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at }, undefined);
+      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at });
     // After a reset Temporal records a reapplied update as admitted; its later acceptance does not repeat the request.
     const accepted =
       event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
       event.workflowExecutionUpdateAdmittedEventAttributes?.request;
     const name = accepted?.input?.name ?? '';
-    if (RECORDED.includes(name))
-      noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
-        updates.set(accepted?.meta?.updateId ?? '', id),
-      );
+    if (RECORDED.includes(name)) {
+      const id = noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at });
+      if (id !== undefined) updates.set(accepted?.meta?.updateId ?? '', id);
+    }
     const done = event.workflowExecutionUpdateCompletedEventAttributes;
     const answered = updates.get(done?.meta?.updateId ?? '');
     if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
@@ -124,14 +124,15 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   }
 }
 
-function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) => void) | undefined): void {
+/** @returns the id of the message, if it has one */
+function noteSent(deeds: RecordedDeeds, sent: SentMessage): string | undefined {
   const { message } = sent;
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
-  if (id === undefined || typeof message !== 'object' || message === null) return;
+  if (id === undefined || typeof message !== 'object' || message === null) return undefined;
   const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
   deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256Hex)]);
   deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
-  found?.(id);
+  return id;
 }
 
 /** Notes the calls that left within a stretch: each is on record before it leaves (docs/adr/0058). */
@@ -150,9 +151,7 @@ function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): v
   deeds.lost.delete(callId);
 }
 
-/**
- * A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if nobody knows
- */
+/** A call with an unknown outcome may be sent again, or be lost: the run decides. @param result absent if unknown */
 function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void {
   const outcome = fieldOf(result, 'outcome');
   const isEnded = textAt(result, 'kind') === 'ended';
@@ -280,34 +279,23 @@ function carriedIn([, carry]: readonly unknown[]): { readonly stored: number; re
   return { stored: Number.isSafeInteger(stored) ? stored : 0, since: listAt(journal, 'since').length };
 }
 
-// Signed answers are read from the messages in history.
-
 /** The content of an answer: label, field of the entry, and signed value. Person and request are compared apart. */
 type Said = readonly (readonly [string, readonly string[], unknown])[];
 
-interface AnswerKind<Message> {
-  /** Also the name of the update that brings the answer. */
-  readonly purpose: AnswerPurpose;
-  readonly parse: (value: unknown) => Parsed<Message>;
-  readonly said: (message: Message) => Said;
-  /** True if the answer is accepted later than it arrives, since it is judged first. */
-  readonly isJudged?: (message: Message) => boolean;
-}
-
-/** Facts that record what a person answered to a request. */
 type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
 
 interface AnswerReader {
+  /** Also the name of the update that brings the answer. */
   readonly purpose: AnswerPurpose;
   readonly read: (sent: SentMessage) => SignedAnswer | undefined;
 }
 
 /** A new kind of answer does not compile without its row. */
 const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
-  'decision.accepted': readerOf({
-    purpose: 'decide',
-    parse: parseDecision,
-    said: (decision) => [
+  'decision.accepted': readerOf(
+    'decide',
+    parseDecision,
+    (decision) => [
       ['decision', ['decision'], decision.kind],
       ['comment', ['comment'], decision.kind === 'reject' ? decision.reason : decision.comment],
       ['deadline', ['until'], decision.kind === 'extend' ? decision.until : undefined],
@@ -315,35 +303,23 @@ const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
       ['answer', ['answerHash'], decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined],
       ['scope', ['remember'], decision.kind === 'approve' ? decision.remember : undefined],
     ],
-    isJudged: isEdit,
-  }),
-  'outcome.resolved': readerOf({
-    purpose: 'resolveOutcome',
-    parse: parseResolution,
-    said: (resolution) => [
-      ['answer', ['answer'], resolution.kind],
-      ['comment', ['comment'], resolution.comment],
-      ['result', ['recordedHash'], recordedHash(resolution)],
-    ],
-  }),
-  'input.provided': readerOf({
-    purpose: 'provideInput',
-    parse: parseProvision,
-    said: (provision) => [
-      ['answer', ['answer'], provision.kind],
-      ['comment', ['comment'], provision.comment],
-      ['answers', ['responsesHash'], responsesHash(provision)],
-    ],
-  }),
-  'authorization.given': readerOf({
-    purpose: 'authorize',
-    parse: parseAuthorization,
-    said: (given) => [
-      ['answer', ['answer'], given.kind],
-      ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
-      ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
-    ],
-  }),
+    isEdit,
+  ),
+  'outcome.resolved': readerOf('resolveOutcome', parseResolution, (resolution) => [
+    ['answer', ['answer'], resolution.kind],
+    ['comment', ['comment'], resolution.comment],
+    ['result', ['recordedHash'], recordedHash(resolution)],
+  ]),
+  'input.provided': readerOf('provideInput', parseProvision, (provision) => [
+    ['answer', ['answer'], provision.kind],
+    ['comment', ['comment'], provision.comment],
+    ['answers', ['responsesHash'], responsesHash(provision)],
+  ]),
+  'authorization.given': readerOf('authorize', parseAuthorization, (given) => [
+    ['answer', ['answer'], given.kind],
+    ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
+    ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
+  ]),
 };
 
 /** Updates that bring people's messages. */
@@ -370,13 +346,16 @@ export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | un
   return isAnswerFact(kind) ? ANSWERS[kind].read(sent) : undefined;
 }
 
-/** The reader takes a message as the run kept it, with defaults written out. */
-function readerOf<Message extends Answerable>({
-  purpose,
-  parse,
-  said,
-  isJudged = () => false,
-}: AnswerKind<Message>): AnswerReader {
+/**
+ * The reader takes a message as the run kept it, with defaults written out.
+ * @param isJudged true if the answer is accepted later than it arrives, since it is judged first
+ */
+function readerOf<Message extends Answerable>(
+  purpose: AnswerPurpose,
+  parse: (value: unknown) => Parsed<Message>,
+  said: (message: Message) => Said,
+  isJudged: (message: Message) => boolean = () => false,
+): AnswerReader {
   const read = ({ message: input }: SentMessage): SignedAnswer | undefined => {
     const { message, signature } = openMessage(input);
     const shape = parse(message);

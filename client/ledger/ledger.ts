@@ -36,7 +36,6 @@ export async function ledgerPage(client: Client, source: LedgerSource, from: num
 
 /**
  * Yields the entries from this number on that are written by now.
- * @param pageFrom reads a page
  * @throws CountersignError `USAGE` if there can be no entry of this number
  */
 export async function* entriesFrom(

@@ -53,13 +53,13 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
+    const isStart = fact.kind === 'run.started';
     // The messages of forgotten executions are gone, and so is the input that the signature of the spec covers.
-    const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
-    const doubt = isForgotten
-      ? forgottenDoubt(fact, place)
-      : fact.kind === 'run.started'
-        ? startDoubt(fact, deeds.start, place)
-        : decisionDoubt(entry, deeds, place);
+    const isForgotten = isStart ? deeds.start.at === undefined : seq < deeds.from;
+    let doubt: Doubt;
+    if (!isForgotten) doubt = isStart ? startDoubt(fact, deeds.start, place) : decisionDoubt(entry, deeds, place);
+    // The ledger names no key for the start, so nothing of that is left to check.
+    else if (!isStart) doubt = namedDoubt(fact, place);
     if (doubt !== undefined) faults.push({ ...doubt, seq });
     if (isForgotten) unchecked += 1;
     else checked += 1;
@@ -116,10 +116,8 @@ function startDoubt(fact: AnyEntry['fact'], { spec, at }: RecordedDeeds['start']
   const parsed = RunSpec.safeParse(message);
   if (!parsed.success) return altered('names a spec that history does not have');
   const { id, groups, tenant } = parsed.data.initiator;
-  const said = [fact['initiator'], fact['tenant'], fact['specHash']];
-  const other = ['initiator', 'tenant', 'specHash'].find(
-    (_name, index) => said[index] !== [id, tenant, specHash(parsed.data)][index],
-  );
+  const started = { initiator: id, tenant, specHash: specHash(parsed.data) };
+  const other = Object.entries(started).find(([name, value]) => fact[name] !== value)?.[0];
   if (other !== undefined) return altered(`says another ${other} than the spec that the run was started with`);
   const { namespace, workflowId, keys } = place;
   const about = {
@@ -183,11 +181,6 @@ function otherThanSigned(
     }),
   ];
   return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
-}
-
-/** The ledger names no key for the start, so nothing is left to check. */
-function forgottenDoubt(fact: AnyEntry['fact'], place: Place): Doubt {
-  return fact.kind === 'run.started' ? undefined : namedDoubt(fact, place);
 }
 
 /** Checks what the entry itself says of its signature. */

@@ -13,28 +13,21 @@ import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { History, HistoryEvent } from '../engine/executions.ts';
 
-interface EarlierClock {
-  /** Number of the first entry that differs. */
-  readonly seq: number;
-  /** The entry's time in the copy; `run` is its time in the run. */
-  readonly copy: string;
-  readonly run: string;
-}
-
 interface Pair {
   readonly own: AnyEntry;
   readonly other: AnyEntry;
 }
 
 /**
- * Returns the first difference; undefined if the ledgers differ by more, or if a time is that of no workflow task.
+ * Returns the first entry that differs, with its time in the copy and in the run; undefined if the ledgers differ by
+ * more, or if a time is that of no workflow task.
  * @param histories of all executions of the run
  */
 export function earlierClock(
   copy: readonly AnyEntry[],
   run: readonly AnyEntry[],
   histories: readonly Pick<History, 'events'>[],
-): EarlierClock | undefined {
+) {
   const pairs = pairsOf(copy, run);
   const [first] = pairs ?? [];
   if (pairs === undefined || first === undefined || first.own.at === first.other.at) return undefined;
@@ -49,7 +42,8 @@ export function earlierClock(
     const [at, then] = [Date.parse(own.at), Date.parse(other.at)];
     if (!(then <= at) || !started.has(then) || !started.has(at)) return undefined;
     behind.add(at - then);
-    if (!isSound(other) || !isSameBut(behind, own.fact, other.fact)) return undefined;
+    const { hash, ...body } = other;
+    if (hashOf(body) !== hash || !isSameBut(behind, own.fact, other.fact)) return undefined;
   }
   return { seq: first.own.seq, copy: first.other.at, run: first.own.at };
 }
@@ -73,10 +67,6 @@ function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): readonly 
     if (canonicalJson(own) !== canonicalJson(other)) pairs.push({ own, other });
   }
   return pairs;
-}
-
-function isSound({ hash, ...body }: AnyEntry): boolean {
-  return hashOf(body) === hash;
 }
 
 /** Facts whose deadline a workflow counts from its clock. Every other instant comes from people, policy or a server. */

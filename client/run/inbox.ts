@@ -71,8 +71,11 @@ function queryOf({ tenant, approver }: Omit<InboxFilter, 'most'>): string {
     `ExecutionStatus = 'Running'`,
     `${SEARCH_ATTRIBUTES.pending.name} > 0`,
     ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
-    ...(approver === undefined ? [] : [`${SEARCH_ATTRIBUTES.approvers.name} IN (${waitsFor(approver).join(', ')})`]),
   ];
+  if (approver !== undefined) {
+    const { sure, possible } = waitingNames(approver);
+    conditions.push(`${SEARCH_ATTRIBUTES.approvers.name} IN (${[...sure, ...possible].map(quoted).join(', ')})`);
+  }
   return conditions.join(' AND ');
 }
 
@@ -88,24 +91,17 @@ function deadlineOf({ pending }: WaitingRun): number {
   return Number.isNaN(deadline) ? Number.MAX_VALUE : deadline;
 }
 
-function waitsFor(approver: NonNullable<InboxFilter['approver']>): string[] {
-  const { sure, possible } = waitingNames(approver);
-  return [...sure, ...possible].map(quoted);
-}
-
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */
 export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
-// Sends several decisions on calls of one run, a few at once; each gets an answer of its own (INV-G3).
-
-/** Answers stand in the order of the decisions. */
 export type BatchAnswer = { readonly callId: string; readonly decisionId: string } & (
   | { readonly kind: 'accepted'; readonly ack: DecisionAck }
   | { readonly kind: 'refused'; readonly error: CountersignError }
 );
 
+/** Sends several decisions, a few at once; each gets an answer of its own (INV-G3), in their order. */
 export async function decideAll(
   inputs: readonly DecisionInput[],
   decide: (input: DecisionInput) => Promise<DecisionAck>,

@@ -100,8 +100,7 @@ export function tellingOnce<Told extends { readonly callId: string }>(
   };
 }
 
-// Steps that a run tries again.
-
+/** A step that a run tries again. */
 export interface Retry {
   /** Description of the step, in our words: `list tools of files`, `turn 3: main`. */
   readonly step: string;

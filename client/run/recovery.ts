@@ -22,7 +22,7 @@ const REAPPLY_ALL = 3;
 export interface Recovery {
   readonly runId: string;
   readonly execution: string;
-  /** Event id of the completed workflow task that is undone, together with everything after it. */
+  /** As in `RecoverOptions`. */
   readonly task: number;
   readonly discarded: DiscardedPart;
   /** The Temporal run that goes on; absent if nothing was done. */
@@ -110,10 +110,7 @@ interface DiscardedPart {
   readonly calls: readonly DiscardedCall[];
 }
 
-/**
- * Lists what a reset would take back; changes nothing.
- * @param from event id of the completed workflow task that is undone, together with everything after it
- */
+/** Lists what a reset takes back. @param from event id of the workflow task that is undone, with everything after it */
 export async function discardedPart(client: Client, history: History, from: number): Promise<DiscardedPart> {
   const events = history.events ?? [];
   const repeatable = new Set<string>();
@@ -174,14 +171,11 @@ type UpdateRequest = NonNullable<
 function answerOf({ input, meta }: UpdateRequest, message: unknown): DiscardedAnswer {
   const callId = textAt(message, 'callId');
   const by = textAt(fieldOf(message, 'approver') ?? fieldOf(message, 'by'), 'id');
-  const changes = fieldOf(message, 'changes');
-  const tools = Array.isArray(changes) ? changes.map((change: unknown) => textAt(change, 'tool') ?? '') : [];
+  const tools = listAt(message, 'changes').map((change) => textAt(change, 'tool') ?? '');
   return {
     update: input?.name ?? '',
     id: meta?.updateId ?? '',
-    ...defined({ callId }),
-    ...(tools.length === 0 ? {} : { tools }),
-    ...defined({ by }),
+    ...defined({ callId, tools: tools.length === 0 ? undefined : tools, by }),
   };
 }
 
@@ -197,10 +191,7 @@ function stretchedIn(event: HistoryEvent, record: unknown): readonly DiscardedCa
 function repeatableIn(result: unknown): readonly string[] {
   const turns = listAt(result, 'turns');
   if (turns.length > 0) return turns.flatMap((turn) => repeatableIn(fieldOf(turn, 'step')));
-  const judged = fieldOf(result, 'judged') ?? result;
-  const judgements = fieldOf(judged, 'judgements');
-  if (!Array.isArray(judgements)) return [];
-  return judgements.flatMap((each: unknown) =>
-    fieldOf(each, 'repeatable') === true ? [textAt(each, 'callId') ?? ''] : [],
-  );
+  const judgements = listAt(fieldOf(result, 'judged') ?? result, 'judgements');
+  const repeatable = judgements.filter((each) => fieldOf(each, 'repeatable') === true);
+  return repeatable.map((each) => textAt(each, 'callId') ?? '');
 }

@@ -6,6 +6,7 @@
  * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
+import type { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
@@ -69,7 +70,7 @@ export class RunHandle {
     this.#engine = engine;
     this.#artifacts = artifacts;
     this.#signer = signer;
-    // Temporal would call it an error of its own, and a caller without types may have no id at all.
+    // A caller without types may have no id at all.
     if (typeof runId !== 'string' || runId === '')
       throw new CountersignError('USAGE', 'The id of the run is missing. Give the id that it was started with.');
   }
@@ -84,8 +85,10 @@ export class RunHandle {
    */
   async requests(): Promise<readonly ApprovalRequest[]> {
     const requests = await this.#query<ApprovalRequest[]>(QUERIES.requests);
-    for (const request of requests) assertDigest(request);
-    return requests;
+    const wrong = requests.find((request) => requestDigest({ ...request, target: request }) !== request.digest);
+    if (wrong === undefined) return requests;
+    const message = `The request for call ${wrong.callId} is not the one its digest names; do not decide it.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, { runId: wrong.workflowId, callId: wrong.callId });
   }
 
   /** Reads which steps the run tries again, and why; empty if the last attempts did not fail. */
@@ -94,7 +97,7 @@ export class RunHandle {
   }
 
   /**
-   * Decides one call. If the answer got lost, send the decision again with the same `decisionId`.
+   * Decides one call. If the answer got lost, send the decision, like other answers, again with the same `decisionId`.
    * @throws CountersignError `ALREADY_DECIDED` (its facts say by whom), `DIGEST_MISMATCH`, `DECISION_STALE_RUN`,
    *   `DECISION_EXPIRED`, `APPROVER_NOT_ENTITLED`, `DECISION_NOT_PERMITTED`, `EXTENSION_FORBIDDEN`, `CALL_UNKNOWN`,
    *   `REQUEST_NOT_OPEN`, `DECISION_INVALID`, `ARGUMENTS_TOO_LARGE`, `LIMIT_REACHED`, `RUN_CLOSED`, `RUN_NOT_FOUND`,
@@ -108,8 +111,7 @@ export class RunHandle {
   }
 
   /**
-   * Answers or declines what a server asks for in the middle of a call (`request.about.requests`). If the answer got
-   * lost, send it again with the same `decisionId`.
+   * Answers or declines what a server asks for in the middle of a call (`request.about.requests`).
    * @throws CountersignError as `decide`; `DECISION_INVALID` names the field that does not fit
    */
   async provideInput(input: ProvisionInput): Promise<PauseAck> {
@@ -141,8 +143,7 @@ export class RunHandle {
   }
 
   /**
-   * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or sends the
-   * call again. The answer is the same however often the message is sent with the same `decisionId`.
+   * Says what became of a call whose outcome is not known (`about.kind` is `outcome`), or sends the call again.
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request is about consent
    */
   async resolveOutcome(input: ResolutionInput): Promise<PauseAck> {
@@ -179,14 +180,8 @@ export class RunHandle {
     return await this.#send<Advance>(say, said, messageId);
   }
 
-  /**
-   * Ends the run: open requests are cancelled; calls in flight finish or are cancelled. A stop sent twice counts once.
-   */
-  async stop(input: {
-    readonly by: string;
-    readonly reason: string;
-    readonly inFlight?: 'finish' | 'cancel';
-  }): Promise<Advance> {
+  /** Ends the run: open requests are cancelled; calls in flight finish or are cancelled. A stop sent twice counts once. */
+  async stop(input: z.input<typeof Stop>): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
     const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
     return await this.#send<Advance>(stop, said);
@@ -351,7 +346,7 @@ export class RunHandle {
     }
   }
 
-  /** Temporal says "not found" for an update to a closed run; if the run exists, the error becomes `RUN_CLOSED`. */
+  /** Temporal says "not found" for an update to a closed run, too. */
   async #closedOr(error: unknown): Promise<unknown> {
     if (!(error instanceof CountersignError) || error.code !== 'RUN_NOT_FOUND') return error;
     try {
@@ -363,13 +358,6 @@ export class RunHandle {
       return error;
     }
   }
-}
-
-function assertDigest(request: ApprovalRequest): void {
-  const { workflowId, callId } = request;
-  if (requestDigest({ ...request, target: request }) === request.digest) return;
-  const message = `The request for call ${callId} is not the one its digest names; do not decide it.`;
-  throw new CountersignError('DIGEST_MISMATCH', message, { runId: workflowId, callId });
 }
 
 /** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */

@@ -49,31 +49,21 @@ export interface StartRunOptions {
   readonly ticketId?: string;
 }
 
-export interface StartedRun {
-  readonly runId: string;
-  /** False if the run already existed. */
-  readonly started: boolean;
-}
-
-/** The URL of a server, and the public key of the zone whose workers may open grants for it. */
-interface SealingTarget {
-  readonly url: string;
-  /** P-256 key with its `kid`. */
-  readonly key: JWK;
-}
-
-/** Targets by server name, from the caller's own configuration: a run must not say where its tokens go. */
-export type SealingTargets = Readonly<Record<string, SealingTarget>>;
+/**
+ * By server name, its URL, and the public P-256 key, with its `kid`, of the zone whose workers may open grants for it.
+ * From the caller's own configuration: a run must not say where its tokens go.
+ */
+export type SealingTargets = Readonly<Record<string, { readonly url: string; readonly key: JWK }>>;
 
 const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
-/** @param signer needed if the workers are in trust mode `signed` */
+/** @param signer needed if the workers are in trust mode `signed` @returns false if the run already existed */
 export async function startRun(
   engine: Engine,
   targets: SealingTargets,
   options: StartRunOptions,
   signer?: Signer,
-): Promise<StartedRun> {
+): Promise<boolean> {
   const { runId } = options;
   assertOwnId(options);
   const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
@@ -112,8 +102,6 @@ function assertOwnId({ runId, ticketId }: StartRunOptions): void {
   throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
 }
 
-// Tokens are taken out of what a caller starts a run with: the spec that is left has none, and may leave the process.
-
 type ServerInput = NonNullable<RunSpecInput['servers']>[number];
 
 type StartServer = ServerInput & {
@@ -128,13 +116,11 @@ interface GivenToken {
   readonly path: string;
 }
 
-interface Taken {
-  readonly spec: RunSpecInput;
-  readonly tokens: ReadonlyMap<string, GivenToken>;
-}
-
-/** @throws CountersignError `SPEC_INVALID` */
-export function takeTokens(given: StartSpec, authorizations: Readonly<Record<string, string>> = {}): Taken {
+/** @returns a spec without tokens, which may leave the process @throws CountersignError `SPEC_INVALID` */
+export function takeTokens(
+  given: StartSpec,
+  authorizations: Readonly<Record<string, string>> = {},
+): { readonly spec: RunSpecInput; readonly tokens: ReadonlyMap<string, GivenToken> } {
   const tokens = new Map<string, GivenToken>(
     Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),
   );
@@ -214,7 +200,7 @@ async function startOnce(
   spec: RunSpecInput,
   checked: RunSpec,
   hash: string,
-): Promise<StartedRun> {
+): Promise<boolean> {
   const { runId, taskQueue = DEFAULT_TASK_QUEUE, ticketId } = options;
   try {
     await engine.client.workflow.start(RUN_WORKFLOW, {
@@ -232,11 +218,11 @@ async function startOnce(
       typedSearchAttributes: attributesOf(runId, checked),
       staticSummary: `${checked.agent.name} for ${bounded(visible(checked.initiator.id), 60)}`,
     });
-    return { runId, started: true };
+    return true;
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     const { memo } = await engine.client.workflow.getHandle(runId).describe();
-    if (memo?.[SPEC_HASH_MEMO] === hash) return { runId, started: false };
+    if (memo?.[SPEC_HASH_MEMO] === hash) return false;
     const message = `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`;
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId }, { cause: error });
   }

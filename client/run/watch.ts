@@ -55,7 +55,9 @@ export async function* watchRun(
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
       const assertNotReset = async (): Promise<void> => {
-        if (await wasReset(client, source)) throw runReset(workflowId);
+        if (!(await wasReset(client, source))) return;
+        const message = `Run ${workflowId} was reset, and its ledger from there on is another one. Read it again from the first entry on.`;
+        throw new CountersignError('RUN_RESET', message, { runId: workflowId });
       };
       const read = readingOf(reader, assertNotReset);
       const { opened, pageFrom } = pagesOf(client, source, read);
@@ -119,21 +121,15 @@ function pagesOf(client: Client, source: LedgerSource, read: Read) {
   return { opened, pageFrom };
 }
 
-function runReset(runId: string): CountersignError {
-  const message = `Run ${runId} was reset, and its ledger from there on is another one. Read it again from the first entry on.`;
-  return new CountersignError('RUN_RESET', message, { runId });
-}
-
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {
   const message = `Run ${runId} goes on; it was watched as long as was asked for. Watch it again from entry ${cursor} on.`;
   return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor }, { cause });
 }
 
-// Follower polls the history of one execution. It says only when to look again, and when the execution is over.
-
 /** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
+/** Polls the history of one execution. It says only when to look again, and when the execution is over. */
 class Follower {
   ended = false;
   /** Temporal run id of the execution that continues the run. */
@@ -164,8 +160,6 @@ class Follower {
   }
 }
 
-// PatientReader repeats the readings of one watch for as long as the watch may last.
-
 export interface Patience {
   readonly signal?: AbortSignal;
   /** Duration of the whole watch; without it, the watch lasts until the run ends. */
@@ -183,6 +177,7 @@ const PASSING: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN',
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** Repeats the readings of one watch for as long as the watch may last. */
 export class PatientReader {
   readonly #engine: Engine;
   readonly #workflowId: string;
@@ -237,9 +232,7 @@ export class PatientReader {
     }
   }
 
-  /**
-   * Remembers a trouble that passes, and throws any other error. @param isShort true for an attempt that was cut short
-   */
+  /** Remembers a trouble that passes, and throws any other. @param isShort true for an attempt that was cut short */
   #bear(error: unknown, isShort: boolean): void {
     const { signal, onPause } = this.#patience;
     const passes = error instanceof CountersignError && PASSING.includes(error.code);
@@ -266,15 +259,13 @@ export class PatientReader {
   }
 }
 
-// endOfRun waits for a result in calls that last as long as the run.
-
 /** A caller may give every call the deadline of its wait, as commands do. */
 const LONGEST_CALL_MS = 10_000;
 const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-/** @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
+/** Waits in calls that last as long as the run. @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
 export async function endOfRun(
   engine: Engine,
   workflowId: string,

@@ -132,10 +132,6 @@ function importKey(key: JsonWebKey | string): KeyObject {
   throw new CountersignError('USAGE', message);
 }
 
-// Sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.
-//
-// 1. A refused update has changed nothing, so it may be signed and sent anew under the same id (INV-G2).
-
 export interface SignedRun {
   readonly namespace: string;
   readonly workflowId: string;
@@ -149,7 +145,11 @@ const PAUSES_MS = [50, 100, 200, 400, 800, 1_600];
 
 export type Said = Omit<ToSign, 'namespace' | 'tenant' | 'workflowId'>;
 
-/** @param about its `runId` is the Temporal run that is meant; without it, the living one */
+/**
+ * Signs and sends an update, and again while the run has yet to read the key: a refused one has changed nothing
+ * (INV-G2).
+ * @param about its `runId` is the Temporal run that is meant; without it, the living one
+ */
 export async function sendSigned<T, M extends object>(
   run: SignedRun,
   signer: Signer,

@@ -38,7 +38,7 @@ test('a busy port: the error names the port and the option, exit code 6, and not
 });
 
 test('port 0 is any that is free', async () => {
-  expect(await choosePort({ port: 0, option: '--port', what: 'Temporal' })).toBeGreaterThan(0);
+  expect(await choosePort(0, '--port', 'Temporal')).toBeGreaterThan(0);
 });
 
 test('the Temporal CLI is the one that is named, else one on PATH, else the error says what to do', async () => {
