@@ -148,9 +148,11 @@ export function createJudge(
       const now = await currentTool(loadToolset, catalog, pinned);
       const before = earlier === undefined ? undefined : withOpen(earlier, open);
       const { server, serverUrl, definition, hash } = now.tool;
-      const { problems, unchecked } = checkedOf(malformed, () =>
-        checker.check(heldHash(now), definition.inputSchema, args),
-      );
+      // Arguments that are no object fit no schema.
+      const { problems, unchecked }: CheckedArguments =
+        malformed === undefined
+          ? checker.check(heldHash(now), definition.inputSchema, args)
+          : { problems: [malformed] };
       const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before, unchecked };
       const verdict = await verdictOn(config, conditions, judged, clock);
       const hosted = now.tool.hosted?.model;
@@ -269,11 +271,6 @@ function notOffered({ callId }: ProposedCall, message: string): Judgement {
   };
 }
 
-/** Arguments that are no object fit no schema. */
-function checkedOf(malformed: string | undefined, check: () => CheckedArguments): CheckedArguments {
-  return malformed === undefined ? check() : { problems: [malformed] };
-}
-
 function badArguments(problems: readonly string[]): Verdict {
   return {
     kind: 'deny',
@@ -285,14 +282,14 @@ function badArguments(problems: readonly string[]): Verdict {
 
 export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'description' | 'annotations'> {
   const { description, annotations } = definition;
-  return {
-    ...(description === undefined ? {} : { description: bounded(description, DESCRIPTION_CHARACTERS) }),
-    ...(annotations === undefined || byteLength(canonicalJson(annotations)) > ANNOTATION_BYTES ? {} : { annotations }),
-  };
+  const isShort = annotations !== undefined && byteLength(canonicalJson(annotations)) <= ANNOTATION_BYTES;
+  return defined({
+    description: description === undefined ? undefined : bounded(description, DESCRIPTION_CHARACTERS),
+    annotations: isShort ? annotations : undefined,
+  });
 }
 
-// Checks arguments against the tool's pinned input schema. So the model hears of a mistake before a person is asked and
-// before the server is called.
+// Checks arguments against the tool's pinned input schema: the model hears of a mistake before a person is asked.
 //
 // 1. The check is bounded in time. A schema that took too long by itself is not tried again for some minutes: the calls
 //    of a turn would otherwise hold the worker's thread one after the other. What large arguments took is no fault of
