@@ -385,7 +385,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     const signal = AbortSignal.any([callSignal, AbortSignal.timeout(RECHECK_MS)]);
     const access = accessTo(config, principal.server, catalog);
     const request = tokenRequest(principal, catalog, signal);
-    const question = listAuthorized({ broker, server: through, request, access, signal, options: { known: true } })
+    const question = listAuthorized(broker, through, request, access, signal, { known: true })
       .then((listed) => {
         keep(key, at, listed.listing);
         return listed;
@@ -455,17 +455,6 @@ function keyOf({ run, server, grant }: Principal, catalog: CatalogSnapshot | und
 // Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would
 // take the call that follows for one that was sent (INV-X1).
 
-export interface AuthorizedList {
-  readonly broker: TokenBroker;
-  readonly server: Pick<ToolServer, 'list'>;
-  readonly request: TokenRequest;
-  readonly access: ServerAccess;
-  readonly signal: AbortSignal;
-  readonly options?: ListOptions;
-  /** The Temporal run whose calls may go on in the list's session. */
-  readonly runId?: string | undefined;
-}
-
 interface Listed {
   readonly listing: ToolListing;
   readonly token: MintedToken;
@@ -474,15 +463,15 @@ interface Listed {
   readonly shown: readonly string[];
 }
 
-export async function listAuthorized({
-  broker,
-  server,
-  request,
-  access,
-  signal,
-  options,
-  runId,
-}: AuthorizedList): Promise<Listed> {
+/** @param runId the Temporal run whose calls may go on in the list's session */
+export async function listAuthorized(
+  broker: TokenBroker,
+  server: Pick<ToolServer, 'list'>,
+  request: TokenRequest,
+  access: ServerAccess,
+  signal: AbortSignal,
+  { runId, ...options }: ListOptions & { readonly runId?: string | undefined } = {},
+): Promise<Listed> {
   const shown: string[] = [];
   const got = await withToken<Omit<Listed, 'token'> | { readonly error: unknown }>(broker, request, {
     use: async (token, known) => {
@@ -490,7 +479,8 @@ export async function listAuthorized({
       try {
         const binding = { name: request.server, url: request.serverUrl };
         const connection = { ...connectionOf(binding, access, token, known), ...sessionOwner(request, runId) };
-        return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
+        const listing = await server.list(connection, signal, options);
+        return { listing, secrets: secretsOf(connection), shown };
       } catch (error) {
         return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };
       }

@@ -71,12 +71,7 @@ export interface HeldAskingParts {
 export interface HeldPeople {
   readonly ask: AskPeople;
   /** Answers that the server was told so far, in the order of its questions. */
-  readonly told: () => readonly HeldTold[];
-}
-
-export function createHeldAsking(parts: HeldAskingParts): HeldPeople {
-  const asking = new HeldAsking(parts);
-  return { ask: async (...asked) => await asking.ask(...asked), told: () => asking.told };
+  readonly told: readonly HeldTold[];
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -87,7 +82,7 @@ interface Given {
   readonly code?: string;
 }
 
-class HeldAsking {
+export class HeldAsking implements HeldPeople {
   readonly #parts: HeldAskingParts;
   readonly #times: NonNullable<HeldAskingParts['times']>;
   #leftMs: number;
@@ -103,7 +98,7 @@ class HeldAsking {
     this.#leftMs = parts.seconds * 1_000 + this.#times.graceMs;
   }
 
-  async ask(...asked: Parameters<AskPeople>): Promise<InputResponse> {
+  readonly ask: AskPeople = async (...asked) => {
     this.#received += 1;
     if (this.#received > MOST_ROUNDS) {
       this.#warn(`The server asks more than ${MOST_ROUNDS} questions in one call; nobody is asked the others.`);
@@ -112,7 +107,7 @@ class HeldAsking {
     const turn = this.#turn.then(async () => await this.#inTurn(...asked));
     this.#turn = turn;
     return await turn;
-  }
+  };
 
   async #inTurn(...[requests, signal, said]: Parameters<AskPeople>): Promise<InputResponse> {
     if (this.#leftMs <= this.#times.graceMs || signal.aborted) return CANCEL;
@@ -139,11 +134,7 @@ class HeldAsking {
   }
 
   #tells({ response, code }: Given, said: Promise<ErrorCode | undefined> | undefined): void {
-    const told: Mutable<HeldTold> = {
-      round: this.#round,
-      told: response.action,
-      ...defined({ code }),
-    };
+    const told: Mutable<HeldTold> = { round: this.#round, told: response.action, ...defined({ code }) };
     this.told.push(told);
     void said?.then((failed) => {
       if (failed === undefined) return;
