@@ -220,7 +220,8 @@ export class ConditionClock {
 
 export class Conditions {
   readonly #kept = new Map<string, Condition>();
-  #keptBytes = 0;
+  /** About what is kept. */
+  bytes = 0;
   /** Conditions that policies in use want, the oldest policy first. They are not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
   /** Called when a policy is no longer in use. */
@@ -230,11 +231,6 @@ export class Conditions {
   /** @param mostBytes about what is kept; the policy that has been in use for longest may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
     this.#mostBytes = mostBytes;
-  }
-
-  /** About what is kept. */
-  get bytes(): number {
-    return this.#keptBytes;
   }
 
   /**
@@ -373,24 +369,24 @@ export class Conditions {
   #hasRoom(wanted: ReadonlySet<string>): boolean {
     this.#forgetOldest();
     const [oldest] = this.#wanted;
-    return this.#keptBytes < this.#mostBytes || oldest === wanted;
+    return this.bytes < this.#mostBytes || oldest === wanted;
   }
 
   /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */
   #forgetOldest(): void {
     for (const when of this.#kept.keys()) {
-      if (this.#keptBytes < this.#mostBytes) return;
+      if (this.bytes < this.#mostBytes) return;
       if (![...this.#wanted].some((wanted) => wanted.has(when))) this.#drop(when);
     }
   }
 
   #keep(when: string, condition: Condition): void {
     this.#kept.set(when, condition);
-    this.#keptBytes += condition.bytes;
+    this.bytes += condition.bytes;
   }
 
   #drop(when: string): void {
-    this.#keptBytes -= this.#kept.get(when)?.bytes ?? 0;
+    this.bytes -= this.#kept.get(when)?.bytes ?? 0;
     this.#kept.delete(when);
   }
 

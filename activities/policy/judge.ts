@@ -14,7 +14,7 @@ import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/c
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { ApproverRule, Policy, PolicyInput } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
@@ -84,8 +84,7 @@ export async function verdictOn(
     ...defined({ unchecked }),
   };
   const policies = [config.policy, runPolicy];
-  const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
-  if (!policies.some(hasConditions)) return judged();
+  const judged = (ask: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
   const annotations = called.serverTrusted ? (called.annotations ?? {}) : undefined;
   const inputs: ConditionInputs = {
     call: { server: called.server, tool: called.tool, callId: call.callId, annotations },
@@ -95,10 +94,6 @@ export async function verdictOn(
     earlier: call.earlier,
   };
   return await conditions.asked(policies, inputs, clock ?? new ConditionClock(), judged);
-}
-
-function hasConditions(policy: PolicyInput | undefined): boolean {
-  return policy?.rules?.some(({ when }) => when !== undefined) === true;
 }
 
 /**
