@@ -76,7 +76,7 @@ async function pageOf(
 
 export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
 
-/** Reads one message as the run itself has it; the run also says where its closed part is stored. */
+/** Reads one message as the run itself has it. */
 export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
   return async (workflowId, runId, at) => {
     const page = await pageOf(client, workflowId, runId, at, at + 1);

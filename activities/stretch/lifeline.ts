@@ -14,7 +14,7 @@ import { codedFailure } from '../kit/activity.ts';
 import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
-/** Temporal's interface for asynchronous completion (`AsyncCompletionClient`). */
+/** As `AsyncCompletionClient` has it. */
 export interface Completion {
   heartbeat(taskToken: Uint8Array, beat: StretchBeat): Promise<void>;
   complete(taskToken: Uint8Array, answer: unknown): Promise<void>;

@@ -67,10 +67,7 @@ export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   };
 }
 
-/**
- * Takes model steps and makes their calls, for as long as it may.
- * @throws only if nothing was done
- */
+/** @throws only if nothing was done */
 export async function goOn(parts: GoOnParts, life: Lifeline, input: StretchInput): Promise<StretchResult> {
   return await new Attempt(parts, life, input).goOn();
 }
@@ -159,10 +156,7 @@ class Attempt {
     return true;
   }
 
-  /**
-   * Sends the calls of the newest turn, side by side.
-   * @returns the next position; undefined if the run has to do something first
-   */
+  /** @returns the next position; undefined if the run has to do something first */
   async #sent(opened: Position): Promise<Position | undefined> {
     const { calls = [] } = this.#turns.at(-1) ?? {};
     await Promise.all(
