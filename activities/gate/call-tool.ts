@@ -55,7 +55,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   });
 }
 
-/** Tells whether a call was handed over. One that this worker has sent by the same consent is not sent. */
+/** One that this worker has sent by the same consent is not sent. */
 function watched(
   server: ToolServer,
   sent: SentCalls,
@@ -133,7 +133,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
 /** Activities that make calls between model steps (docs/adr/0058, 0062). */
 const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
-/** The run sends such a call by an activity of its own, which has one attempt (INV-X1). */
+/** The run sends such a call by an activity that has one attempt (INV-X1). */
 function notRepeatable({ server, target }: DispatchInput): DispatchResult {
   const message = `Tool "${target.tool}" of server "${server.name}" is not called repeatable by this worker, so it does not leave within a stretch.`;
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };

@@ -51,10 +51,9 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
 }
 
 /**
- * Checks that Temporal hands this dispatch to a worker for the first time. A run has its dispatch attempted once.
- * Anyone who may write to the namespace can make Temporal hand it out again and restart the attempt count. Only in the
- * first attempt does the attempt's time equal the activity's. In any other, the call may have left, and nobody can say
- * that it was not made.
+ * Checks that Temporal hands this dispatch to a worker for the first time. Anyone who may write to the namespace can make
+ * Temporal hand it out again and restart the attempt count, but only in the first attempt does the attempt's time equal
+ * the activity's. In any other, the call may have left.
  */
 export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ended | undefined {
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;
@@ -112,8 +111,8 @@ export function checkDefinition(
 }
 
 /**
- * Checks that a standing decision is used on the way to the server on which the run listed its tools. The list was made
- * by a worker that has the server's credentials, as this one does; those that judge may have none.
+ * Checks that a standing decision is used on the way to the server on which the run listed its tools. That is known
+ * here: workers that judge may have no credentials of the server.
  */
 export function checkReach(
   { server, proof }: DispatchInput,

@@ -163,7 +163,7 @@ async function send(
   });
 }
 
-/** Lets another worker ask for the answer, if the run would know what to do with the place, and a key can seal it. */
+/** Lets another worker ask for the answer. */
 export function sealing(
   input: DispatchInput,
   seal: StateSeal | undefined,
@@ -281,7 +281,7 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** The last word to Temporal: all that is known if the call ends without an answer. */
+/** What Temporal was told last. */
 export interface Told {
   last?: CallProgress;
   /** When the call left, if it did. */
@@ -289,8 +289,8 @@ export interface Told {
 }
 
 /**
- * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Must be called
- * inside the activity; Temporal's cancellation may run what it returns outside.
+ * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Called inside the
+ * activity; what it returns may run outside.
  */
 export function handingOn(told: Told): () => boolean {
   const context = Context.current();

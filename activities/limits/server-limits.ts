@@ -220,8 +220,8 @@ export class ServerLimits {
   }
 }
 
-// Limits how often something may begin: never more than so many in any stretch of time, wherever the stretch begins. It
-// keeps a log of times: a token bucket lets twice its size through around the moment at which it is full.
+// Never more than so many begin in any stretch of time, wherever it begins. A log of times says so: a token bucket lets
+// twice its size through around the moment at which it is full.
 
 interface Rate {
   readonly most: number;
@@ -299,10 +299,9 @@ class Line {
 
 // Runs one dispatch, or one list outside a dispatch, within the limits of its server.
 //
-// 1. The limits are checked before the token: none is minted for a call that does not leave. A list that is held back
-//    takes no worker slot: Temporal repeats the activity, and the caller counts the time (`heldSeconds`).
-// 2. A place is given back in every case, with what the calls of the dispatch showed about the server. A dispatch that
-//    made no call gives what its list showed.
+// 1. The limits are checked before the token. A list that is held back takes no worker slot: Temporal repeats the
+//    activity, and the caller counts the time (`heldSeconds`).
+// 2. A place is given back in every case, with what the call showed about the server, or else the list.
 // 3. The list and the call share one place, but the rate counts both. The call does not wait for its own list;
 //    otherwise a server with a low rate would be listed for ever and never called.
 

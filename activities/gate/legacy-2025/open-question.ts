@@ -1,8 +1,7 @@
 /**
  * Has the run put a server's questions to people while the call's connection is held open (docs/adr/0040).
  *
- * It owns how long, how often and in which order questions are asked, and the MAC on questions (`QuestionMacs`). It
- * does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts (`open-answer.ts`,
+ * It does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts (`open-answer.ts`,
  * `activities/gate/statement.ts`).
  * 1. The server hears an answer that was proven, or `cancel`: never a yes of this worker's own.
  * 2. All questions of a dispatch share the time that the operator gave, by this worker's own clock. Their number is at
@@ -13,9 +12,7 @@
  * 5. Only a worker of the zone can make a question's MAC: its key is derived from the zone's private key
  *    (`grants.keys`), for this purpose alone. Ending a dispatch in its worker's place can show people a text, but no
  *    answer to it reaches a server (INV-G1).
- * 6. The MAC covers the whole question as people see it, the hash that matches an answer with a server's request, and
- *    the call, its arguments and server. The hash itself needs no key, so it and an answer with it survive a key
- *    rotation.
+ * 6. The MAC covers the whole question as people see it, with its hash, and the call, its arguments and server.
  * 7. The first key makes the MAC, and all keys prove it. If the key is gone, the question is asked anew.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -41,10 +38,8 @@ import { derivedKeys } from '../../mcp/state-seal.ts';
 
 /** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
 const LOOK_MS = 2_000;
-
 /** A run that is silent for so long is logged. */
 const SILENT_MS = 60_000;
-
 /** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
 export const GRACE_MS = 10_000;
 
@@ -166,10 +161,7 @@ export class HeldAsking implements HeldPeople {
     }
   }
 
-  /**
-   * Repeats a request while the run is silent; undefined if the run refuses.
-   * @throws if `signal` says that the time is over
-   */
+  /** Repeats a request while the run is silent, until `signal` throws; undefined if the run refuses. */
   async #reaching<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const since = performance.now();
     for (;;) {
@@ -206,12 +198,11 @@ function answerIn(given: InputResponse | { readonly code: string } | undefined):
   return response && { response };
 }
 
-// The MAC by which a worker of the zone proves that a server has asked a question in the middle of a call.
-
 const PURPOSE = 'countersign/question/v1';
 
 type AskedCall = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'server' | 'arguments'>;
 
+/** Proves that a worker of the zone was asked a question by a server in the middle of a call. */
 export interface QuestionMacs {
   marked(requests: InputRequests, call: AskedCall): InputRequests;
   /** Tells whether a worker of the zone was asked each of them, in this call and by this server. */

@@ -2,8 +2,7 @@
  * The activity that asks a server about the progress of a task. It is short, and safe to repeat because it executes
  * nothing.
  *
- * It owns the order open → token → question → outcome. It does not own when to ask (`domain/legacy-2025/tasks.ts`), nor
- * the protocol.
+ * It does not own when to ask (`domain/legacy-2025/tasks.ts`).
  * 1. The seal proves that the call has left by the gate (`seals.ts`); nothing else in the input is believed.
  * 2. A token is minted for each poll and dropped with it. It never names the call, so nothing can be executed by it
  *    (INV-S2).
