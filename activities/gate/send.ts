@@ -49,12 +49,12 @@ import type { Pulse } from '../mcp/pulse.ts';
 import { goingOn, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
 import type { Conditions } from '../policy/condition.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
 import { secretsOf, withToken } from '../tokens/broker.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealPoint, taskResult } from './legacy-2025/seals.ts';
-import type { LinkCheckParts } from './links.ts';
 import type { Leaving } from './statement.ts';
 
 /**
@@ -255,8 +255,10 @@ export interface Underway extends CallToolParts {
   readonly began: number;
 }
 
-export interface CallToolParts extends LinkCheckParts {
+export interface CallToolParts {
   readonly config: Config;
+  /** Reads one message of a conversation. Without it no linked resource is read. */
+  readonly readMessage?: ReadMessage;
   /** Without it no server may ask people on the connection of a call. */
   readonly heldRun?: HeldRun;
   /** Reads what was sent before a reset. Without it, runs are taken never to be reset. */

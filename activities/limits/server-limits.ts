@@ -18,7 +18,7 @@ import { signOfList } from '../mcp/listing.ts';
 import type { CallEnding, Health, ServerSign, ToolServer } from '../mcp/port.ts';
 import { type Breaker, type BreakerRule, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
-/** A server that asks for more is believed for the call that it answered, not for all others. */
+/** One that asks for more is believed for the call that it answered alone. */
 const LONGEST_HOLD_MS = 300_000;
 /** Unconfigured servers that are remembered; they come by URL. */
 const MOST_UNLISTED = 1_000;
@@ -251,8 +251,7 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
   return Math.max(1, freed + rate.windowMs * (windows + 1) - now);
 }
 
-// Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is
-// told again; one that does not come back is forgotten.
+// Estimates how long a call should stay away. One that is told too little comes back and is told again.
 
 /** Bounds of a wait, as far as this worker sets it. */
 const SHORTEST_MS = 100;

@@ -187,9 +187,8 @@ function refuseUnknown(name: string, names: readonly string[]): void {
     throw new ConditionInvalid(`calls ${name.slice(0, 64)}, which is not one of ${names.join(', ')}`);
 }
 
-// Conditions are evaluated within limits of time: a policy is asked for every call, and anybody may write a run's own.
-// A condition has failed (INV-G4) if it throws, says neither true nor false, or runs out of time; the rules say what
-// follows.
+// Anybody may write a run's own policy, so conditions are evaluated within limits of time. One has failed (INV-G4) if it
+// throws, says neither true nor false, or runs out of time; the rules say what follows.
 
 /** Limit of one condition, in which no other work runs. Conditions take microseconds each. */
 const CONDITION_MS = 50;
@@ -344,12 +343,7 @@ export class Conditions {
     return [...wanted].find((when) => !this.#kept.has(when));
   }
 
-  /**
-   * Compiles apart from the asking, which has its own limit. A run's conditions were checked when it began, the
-   * organisation's when they were read.
-   * @param clock that the time is taken from; workers have none, since a run that was admitted must have all of its
-   *   conditions
-   */
+  /** @param clock that the time is taken from; absent where an admitted run must have all of its conditions */
   async #compile(when: string, wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<void> {
     while (!this.#hasRoom(wanted)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     // Another caller may have wanted the same.

@@ -152,12 +152,8 @@ export function createJudge(
       const verdict = await verdictOn(config, conditions, judged, clock);
       const hosted = now.tool.hosted?.model;
       const target = { server, serverUrl, tool: definition.name, definitionHash: hash, ...defined({ hosted }) };
-      const resolved = {
-        callId,
-        target,
-        repeatable: isRepeatable(config, now, catalog),
-        ...redactOf(config, now.tool),
-      };
+      const repeatable = isRepeatable(config, now, catalog);
+      const resolved = { callId, target, repeatable, ...redactOf(config, now.tool) };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked about a call that cannot run.

@@ -71,7 +71,12 @@ export function createPrepareRun(
     const tally = (await conditions.readEarlier(config.policy)) || (await conditions.readEarlier(spec.policy));
     const limits = limitsOf(config, spec, tally ? TALLY_BYTES : 0);
     const price = priceOf(config, spec.agent.model, limits);
-    const servers = await boundServers(config, spec, readCatalog);
+    const servers = await Promise.all(
+      spec.servers.map(async (server, index) => {
+        const catalog = await readCatalog({ tenant: spec.initiator.tenant, server: server.name });
+        return bindServer(config, server, catalog, `servers[${index}]`, spec.agent.model);
+      }),
+    );
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
@@ -92,19 +97,6 @@ export function createPrepareRun(
       ...proven,
     };
   };
-}
-
-async function boundServers(
-  config: Config,
-  { servers, agent, initiator }: RunSpec,
-  readCatalog: ReadCatalog,
-): Promise<ServerBinding[]> {
-  return await Promise.all(
-    servers.map(async (server, index) => {
-      const catalog = await readCatalog({ tenant: initiator.tenant, server: server.name });
-      return bindServer(config, server, catalog, `servers[${index}]`, agent.model);
-    }),
-  );
 }
 
 /** Returns nothing if no rule tells anybody: such a run has no event more. A run gathers nothing itself (docs/adr/0086). */

@@ -284,6 +284,7 @@ export class NotHeld extends Error {
   override readonly name = 'NotHeld';
 }
 
+const FINAL = [WorkflowUpdateFailedError, WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
 const DEADLINE_MS = 10_000;
 
 export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {
@@ -296,35 +297,22 @@ export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): 
         async () => await client.connection.withAbortSignal(AbortSignal.any([signal]), act),
       );
     } catch (error) {
-      if (
-        error instanceof WorkflowUpdateFailedError ||
-        error instanceof WorkflowNotFoundError ||
-        error instanceof QueryNotRegisteredError ||
-        error instanceof QueryRejectedError
-      )
-        throw new NotHeld('the run asks nobody', { cause: error });
+      if (FINAL.some((kind) => error instanceof kind)) throw new NotHeld('the run asks nobody', { cause: error });
       throw error;
     }
   };
   return {
     ask: async (workflowId, runId, questions, signal) => {
       const { callId, attempt, round } = questions;
-      return await within(
-        signal,
-        async () =>
-          await client.workflow
-            .getHandle(workflowId, runId)
-            .executeUpdate<HeldAck, [HeldQuestions]>(UPDATES.inputAsked, {
-              args: [questions],
-              updateId: `held/${callId}/${attempt}/${round}`,
-            }),
-      );
+      const updateId = `held/${callId}/${attempt}/${round}`;
+      const run = client.workflow.getHandle(workflowId, runId);
+      const ask = async (): Promise<HeldAck> =>
+        await run.executeUpdate<HeldAck, [HeldQuestions]>(UPDATES.inputAsked, { args: [questions], updateId });
+      return await within(signal, ask);
     },
-    word: async (workflowId, runId, place, signal) =>
-      await within(
-        signal,
-        async () =>
-          await client.workflow.getHandle(workflowId, runId).query<HeldWord, [HeldPlace]>(QUERIES.heldInput, place),
-      ),
+    word: async (workflowId, runId, place, signal) => {
+      const run = client.workflow.getHandle(workflowId, runId);
+      return await within(signal, async () => await run.query<HeldWord, [HeldPlace]>(QUERIES.heldInput, place));
+    },
   };
 }
