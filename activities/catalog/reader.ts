@@ -158,13 +158,8 @@ export async function currentTool(
   if (refresh <= (pinned.catalogRefreshes ?? 0)) return { tool: pinned, pinned };
   const tools = catalog?.listings[String(refresh)];
   const listed = tools === undefined ? [] : await loadToolset([{ server, tools }]);
-  const newer = listed.find(
-    (each) =>
-      each.definition.name === pinned.definition.name &&
-      each.server === server &&
-      each.serverUrl === serverUrl &&
-      each.hash === hash,
-  );
+  const named = listed.filter(({ definition }) => definition.name === pinned.definition.name);
+  const newer = named.find((each) => each.server === server && each.serverUrl === serverUrl && each.hash === hash);
   // Without the newer definition nobody could see it: its hash alone makes the call ask.
   return { tool: { ...pinned, ...defined({ definition: newer?.definition }), hash }, pinned };
 }
@@ -188,15 +183,13 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
     const found = kept.get(key);
     if (found !== undefined) return found;
     const parts = await Promise.all(
-      refs.map(async ({ tools, allowedTools }) => ({
-        tools: parseAs(
-          ServerTools,
-          JSON.parse(new TextDecoder().decode(await artifacts.get(tools))),
-          'ARTIFACT_CORRUPT',
-          'stored tools',
-        ),
-        ...defined({ allowedTools }),
-      })),
+      refs.map(async ({ tools, allowedTools }) => {
+        const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(tools)));
+        return {
+          tools: parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', 'stored tools'),
+          ...defined({ allowedTools }),
+        };
+      }),
     );
     const toolset = assembleToolset(parts);
     const bytes = refs.reduce((sum, { tools }) => sum + tools.bytes, 1);
@@ -205,8 +198,6 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
     return toolset;
   };
 }
-
-// Checks a catalog's server as this worker may reach it: the catalog chooses, the configuration allows.
 
 export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: string): boolean {
   const { origin } = new URL(url);
@@ -222,15 +213,14 @@ export function assertConnectable(config: Config, server: string, { url }: Catal
   const isAllowed =
     configured === undefined ? isCatalogOrigin(config, url) : canonicalServerUrl(configured.url) === url;
   if (isAllowed) return;
-  throw new CountersignError(
-    'DISPATCH_FORBIDDEN',
+  const where =
     configured === undefined
-      ? `The catalog has ${server} at an origin that catalog.origins of this worker does not list.`
-      : `The catalog has ${server} under another URL than this worker.`,
-  );
+      ? 'at an origin that catalog.origins of this worker does not list'
+      : 'under another URL than this worker';
+  throw new CountersignError('DISPATCH_FORBIDDEN', `The catalog has ${server} ${where}.`);
 }
 
-/** Hashes address and credentials of the catalog's connection: what is remembered of one does not hold for another. */
+/** What is remembered of one connection does not hold for another. */
 export function connectionHash(
   catalog: { readonly connection?: CatalogConnection | undefined } | undefined,
 ): string | undefined {

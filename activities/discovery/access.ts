@@ -50,33 +50,26 @@ export function accessTo(
   const execute = configured?.execute ?? 'local';
   // The operator who holds the token says who calls: a binding cannot send it to a provider.
   if (execute !== 'auto' && (execute === 'hosted') !== (hosted !== undefined))
-    throw new CountersignError(
-      'DISPATCH_FORBIDDEN',
-      `This worker has ${name} called in another way (execute: ${execute}).`,
-    );
+    throw forbidden(`This worker has ${name} called in another way (execute: ${execute}).`);
   if (hosted !== undefined && !mayHost(config, hosted))
-    throw new CountersignError(
-      'DISPATCH_FORBIDDEN',
-      `This worker has no model ${hosted} whose provider calls servers.`,
-    );
-  if (configured === undefined && catalog?.connection !== undefined) {
-    assertConnectable(config, name, catalog.connection);
-    if (catalog.status !== 'connected' || catalog.connection.url !== url)
-      throw new CountersignError('DISPATCH_FORBIDDEN', `The catalog has ${name} at another address, or disconnected.`);
-    return { headers: {}, protocol: 'auto' };
-  }
+    throw forbidden(`This worker has no model ${hosted} whose provider calls servers.`);
   if (configured === undefined) {
-    assertReachable(config, url, `servers.${name}`);
+    const connection = catalog?.connection;
+    if (connection === undefined) assertReachable(config, url, `servers.${name}`);
+    else assertConnectable(config, name, connection);
+    if (connection !== undefined && (catalog?.status !== 'connected' || connection.url !== url))
+      throw forbidden(`The catalog has ${name} at another address, or disconnected.`);
     return { headers: {}, protocol: 'auto' };
   }
   if (canonicalServerUrl(configured.url) !== url)
-    throw new CountersignError(
-      'DISPATCH_FORBIDDEN',
-      `The run knows server ${name} under another URL than this worker.`,
-    );
+    throw forbidden(`The run knows server ${name} under another URL than this worker.`);
   if (hosted === undefined) return configured;
   const { headers, protocol } = configured;
   return { headers, protocol, hosted: hostedBy(config, name, hosted) };
+}
+
+function forbidden(message: string): CountersignError {
+  return new CountersignError('DISPATCH_FORBIDDEN', message);
 }
 
 /** Returns the credentials that the catalog names; the configuration defines them. */
@@ -143,17 +136,14 @@ export function connectionOf(
 // people may be able to supply one that was missing.
 //
 // 1. A later question about the call gets a token of this grant and these scopes, and of no other (INV-S2).
-// 2. A server may echo what it saw in the call, so the tokens are kept to be scrubbed from its words.
-// 3. Missing authority is looked for only in endings that prove that nothing has run.
-// 4. A scope is asked for only if `scopes.consentable` lists it and the token did not have it (INV-S2).
-// 5. A renewed token is requested without the proof of the call, which is in one token only (INV-S2), and ends with the
-//    call (INV-S1).
+// 2. Missing authority is looked for only in endings that prove that nothing has run.
+// 3. A scope is asked for only if `scopes.consentable` lists it and the token did not have it (INV-S2).
 
 export interface CallAuthority {
   /** Its hash. */
   readonly grant?: string;
   readonly consented?: readonly string[];
-  /** Tokens that the server has seen. Secret (INV-S1). */
+  /** Tokens that the server has seen and may echo, to be scrubbed from its words. Secret (INV-S1). */
   readonly shown: readonly string[];
 }
 
@@ -161,11 +151,7 @@ export function authorityOf(
   { grant, consented }: Pick<TokenRequest, 'grant' | 'consented'>,
   shown: readonly string[],
 ): CallAuthority {
-  return {
-    ...(grant === undefined ? {} : { grant: hashOf(grant) }),
-    ...defined({ consented }),
-    shown: [...new Set(shown)],
-  };
+  return { ...defined({ grant: grant && hashOf(grant), consented }), shown: [...new Set(shown)] };
 }
 
 export function shownOf({ accessToken }: Pick<MintedToken, 'accessToken'>): readonly string[] {
@@ -226,7 +212,6 @@ export function needOfToken(
   return { reason: code, message, wants: 'grant' };
 }
 
-/** The need that is told if tools could not be listed again. Consent to scopes is for calls and does not help here. */
 export function needOfListing(
   config: Configured,
   request: TokenRequest,
@@ -272,7 +257,8 @@ function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
   return credentials === 'brought' || (credentials !== undefined && takeGrant(credentials));
 }
 
-// Another token for a connection on which people are asked: the call's own may expire while they think.
+// Another token for a connection on which people are asked: the call's own may expire while they think. It is requested
+// without the proof of the call, which is in one token only (INV-S2), and ends with the call (INV-S1).
 
 export interface Renewing extends TokenRenewal {
   release(): void;
@@ -341,12 +327,10 @@ export interface LiveTools {
   /** Keeps what was just listed for a principal, with the credentials that the catalog names. */
   learn(principal: Principal, listing: ToolListing, catalog: CatalogSnapshot | undefined): void;
   /**
-   * Returns the tool as its server lists it.
-   * @param tool as this worker knows it
+   * Returns the tool, known to this worker as `tool`, as its server lists it.
    * @param shown hash of the definition that was judged or approved
    * @param server to list it through; default: the one known here
-   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `ToolServer.list` and
-   * `TokenBroker.mint`
+   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `list` and `mint`
    */
   current(
     principal: Principal,
@@ -385,7 +369,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     const signal = AbortSignal.any([callSignal, AbortSignal.timeout(RECHECK_MS)]);
     const access = accessTo(config, principal.server, catalog);
     const request = tokenRequest(principal, catalog, signal);
-    const question = listAuthorized({ broker, server: through, request, access, signal, options: { known: true } })
+    const question = listAuthorized(broker, through, request, access, signal, { known: true })
       .then((listed) => {
         keep(key, at, listed.listing);
         return listed;
@@ -455,17 +439,6 @@ function keyOf({ run, server, grant }: Principal, catalog: CatalogSnapshot | und
 // Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would
 // take the call that follows for one that was sent (INV-X1).
 
-export interface AuthorizedList {
-  readonly broker: TokenBroker;
-  readonly server: Pick<ToolServer, 'list'>;
-  readonly request: TokenRequest;
-  readonly access: ServerAccess;
-  readonly signal: AbortSignal;
-  readonly options?: ListOptions;
-  /** The Temporal run whose calls may go on in the list's session. */
-  readonly runId?: string | undefined;
-}
-
 interface Listed {
   readonly listing: ToolListing;
   readonly token: MintedToken;
@@ -474,15 +447,15 @@ interface Listed {
   readonly shown: readonly string[];
 }
 
-export async function listAuthorized({
-  broker,
-  server,
-  request,
-  access,
-  signal,
-  options,
-  runId,
-}: AuthorizedList): Promise<Listed> {
+/** @param runId the Temporal run whose calls may go on in the list's session */
+export async function listAuthorized(
+  broker: TokenBroker,
+  server: Pick<ToolServer, 'list'>,
+  request: TokenRequest,
+  access: ServerAccess,
+  signal: AbortSignal,
+  { runId, ...options }: ListOptions & { readonly runId?: string | undefined } = {},
+): Promise<Listed> {
   const shown: string[] = [];
   const got = await withToken<Omit<Listed, 'token'> | { readonly error: unknown }>(broker, request, {
     use: async (token, known) => {
@@ -490,7 +463,8 @@ export async function listAuthorized({
       try {
         const binding = { name: request.server, url: request.serverUrl };
         const connection = { ...connectionOf(binding, access, token, known), ...sessionOwner(request, runId) };
-        return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
+        const listing = await server.list(connection, signal, options);
+        return { listing, secrets: secretsOf(connection), shown };
       } catch (error) {
         return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };
       }

@@ -11,7 +11,6 @@
  *    call.
  */
 import { ApplicationFailure, cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import type { ErrorCode } from '../../contracts/errors.ts';
 import { ACTIVITIES, READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
@@ -56,7 +55,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   });
 }
 
-/** Tells whether a call was handed over. One that this worker has sent by the same consent is not sent. */
+/** One that this worker has sent by the same consent is not sent. */
 function watched(
   server: ToolServer,
   sent: SentCalls,
@@ -134,7 +133,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
 /** Activities that make calls between model steps (docs/adr/0058, 0062). */
 const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
-/** The run sends such a call by an activity of its own, which has one attempt (INV-X1). */
+/** The run sends such a call by an activity that has one attempt (INV-X1). */
 function notRepeatable({ server, target }: DispatchInput): DispatchResult {
   const message = `Tool "${target.tool}" of server "${server.name}" is not called repeatable by this worker, so it does not leave within a stretch.`;
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
@@ -155,20 +154,14 @@ async function callAsListed(
   input: DispatchInput,
   { scheduler, now, catalog, weighed: before, said, mayRepeat }: Meeting,
 ): Promise<DispatchResult> {
-  const { run, server } = input;
+  const { run, server, target } = input;
   const request = callRequest(input, said, catalog, before.leaving);
   let current: CurrentTool;
   try {
     // The list uses the grant of the call, because another grant may see other tools.
     const principal = { run, server, grant: request.grant };
-    current = await parts.liveTools.current(
-      principal,
-      now.tool,
-      input.target.definitionHash,
-      catalog,
-      cancellationSignal(),
-      parts.server,
-    );
+    const shown = target.definitionHash;
+    current = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal(), parts.server);
   } catch (error) {
     return wanting(endedBeforeSending(error), (failed) =>
       askedNow(needOfListing(parts.config, request, failed), before.leaving),
@@ -216,13 +209,10 @@ export function callRequest(
   return consented.length === 0 ? request : { ...request, consented };
 }
 
-// An activity fails if it does not know what became of its call, so that Temporal UI does not show it as done.
-//
-// 1. What the worker knows goes along as the failure's detail; the run reads it there as it reads a result.
-// 2. Temporal does not encrypt a failure's message, so the message says nothing of the call but its id.
-
-const LOST: ErrorCode = 'OUTCOME_UNKNOWN';
-
+/**
+ * Makes an activity fail if it does not know what became of its call, so that Temporal UI does not show it as done. The
+ * run reads the failure's detail as it reads a result. The message, which Temporal does not encrypt, has the id alone.
+ */
 export function failingWhereLost<Input extends { readonly callId: string }>(
   call: (input: Input) => Promise<DispatchResult>,
 ): (input: Input) => Promise<DispatchResult> {
@@ -230,6 +220,6 @@ export function failingWhereLost<Input extends { readonly callId: string }>(
     const result = await call(input);
     if (result.kind !== 'ended' || result.outcome.kind !== 'unknown') return result;
     const message = `What became of call ${input.callId} is not known; it may have run.`;
-    throw ApplicationFailure.nonRetryable(message, LOST, result);
+    throw ApplicationFailure.nonRetryable(message, 'OUTCOME_UNKNOWN', result);
   };
 }

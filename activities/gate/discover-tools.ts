@@ -67,17 +67,10 @@ interface DiscoverToolsParts {
   readonly saidAuthorizations?: SaidAuthorizations;
 }
 
-export function createDiscoverTools({
-  config,
-  artifacts,
-  broker,
-  server,
-  limits,
-  liveTools,
-  readCatalog,
-  signing,
-  saidAuthorizations,
-}: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery | TurnedAway> {
+export function createDiscoverTools(
+  parts: DiscoverToolsParts,
+): (input: DiscoverInput) => Promise<Discovery | TurnedAway> {
+  const { config, artifacts, liveTools, readCatalog, signing, saidAuthorizations } = parts;
   return async (input) => {
     const { run, server: binding, signedSpec } = input;
     const scheduler = currentScheduler();
@@ -94,7 +87,7 @@ export function createDiscoverTools({
     const request = tokenRequest({ run, server: binding, grant }, catalog, cancellationSignal());
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
-      listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant, scheduler.runId);
+      listed = await listOnce(parts, request, access, run.initiator.tenant, scheduler.runId);
     } catch (error) {
       const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
       if (authorization === undefined) throw error;
@@ -133,7 +126,7 @@ async function listOnce(
   const place = { name: request.server, url: request.serverUrl, tenant };
   const signal = cancellationSignal();
   return await withinListLimits(limits, place, () =>
-    listAuthorized({ broker, server, request, access, signal, runId }),
+    listAuthorized(broker, server, request, access, signal, { runId }),
   );
 }
 
@@ -186,13 +179,10 @@ function shownRefusals(refused: readonly RefusedTool[]): RefusedTool[] {
 // 1. All tools or none: an incomplete listing fails.
 // 2. It serves catalogs only, with the credentials that the catalog names, or none. It never has a run's token.
 
-export function createDiscoverCatalog({
-  config,
-  artifacts,
-  broker,
-  server: port,
-  limits,
-}: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
+export function createDiscoverCatalog(
+  parts: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>,
+): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
+  const { config, artifacts } = parts;
   return async ({ tenant, server, connection }) => {
     const { workflowType, workflowId, namespace } = currentScheduler();
     if (workflowType !== CATALOG_WORKFLOW || workflowId !== catalogId({ tenant, server }))
@@ -207,7 +197,7 @@ export function createDiscoverCatalog({
       signal: cancellationSignal(),
       ...credentialsOf({ connection }, tenant),
     };
-    const listed = await listOnce({ broker, server: port, limits }, request, access, tenant);
+    const listed = await listOnce(parts, request, access, tenant);
     const listing = withTaskSupport(config, server, listed.listing, waitsForTasks(config));
     // Our own tool is added, so that operators can set for it what they set for any other.
     const pinned = pinnedTools(binding, withReading(config, server, listing));

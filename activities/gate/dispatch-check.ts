@@ -4,8 +4,6 @@
  *
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
  * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
- * 1. A changed definition is described in one bounded line. The server's words in it are quoted as JSON and cut; the
- *    viewer escapes the line like any text of a server.
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -53,16 +51,19 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
 }
 
 /**
- * Checks that Temporal hands this dispatch to a worker for the first time. A run has its dispatch attempted once.
- * Anyone who may write to the namespace can make Temporal hand it out again and restart the attempt count. Only in the
- * first attempt does the attempt's time equal the activity's. In any other, the call may have left, and nobody can say
- * that it was not made.
+ * Checks that Temporal hands this dispatch to a worker for the first time. Anyone who may write to the namespace can make
+ * Temporal hand it out again and restart the attempt count, but only in the first attempt does the attempt's time equal
+ * the activity's. In any other, the call may have left.
  */
 export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ended | undefined {
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;
   const message =
     'Temporal was made to hand this call to a worker anew, by somebody who has failed, paused or reset its activity: it may have left before, and was not sent again. Find out at the server before anything is done again.';
-  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+  return unknown(message);
+}
+
+function unknown(message: string, more: Pick<Ended, 'notRepeated' | 'sent'> = {}): Ended {
+  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message }, ...more };
 }
 
 export function checkTool(
@@ -110,8 +111,8 @@ export function checkDefinition(
 }
 
 /**
- * Checks that a standing decision is used on the way to the server on which the run listed its tools. The list was made
- * by a worker that has the server's credentials, as this one does; those that judge may have none.
+ * Checks that a standing decision is used on the way to the server on which the run listed its tools. That is known
+ * here: workers that judge may have no credentials of the server.
  */
 export function checkReach(
   { server, proof }: DispatchInput,
@@ -142,7 +143,10 @@ export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | u
 const MOST_FIELDS = 5;
 const VALUE_CHARACTERS = 120;
 
-/** @param before the definition as it was shown; absent if unknown */
+/**
+ * Describes a changed definition in one bounded line. The server's words in it are quoted as JSON and cut.
+ * @param before the definition as it was shown; absent if unknown
+ */
 export function describeDrift(before: ToolDefinition | undefined, now: ToolDefinition): string {
   const changed = 'The definition of the tool is not the one that was shown';
   if (before === undefined) return `${changed}.`;
@@ -164,13 +168,10 @@ function quoted(value: JsonValue | undefined): string {
 // of it, and nothing is sent before.
 
 /** A run sends a call again if the tool was repeatable when it was judged. That may have changed. */
-export function checkResent(
-  { callId, target, mayHaveRun }: DispatchInput,
-  isRepeatable: boolean,
-): Extract<DispatchResult, { kind: 'ended' }> | undefined {
+export function checkResent({ callId, target, mayHaveRun }: DispatchInput, isRepeatable: boolean): Ended | undefined {
   if (isRepeatable || mayHaveRun === undefined) return undefined;
   const message = `Call ${callId} was sent before and may have run. Tool "${target.tool}" is not called repeatable any more, so it was not sent again.`;
-  return { kind: 'ended', outcome: unknown(message), notRepeated: true };
+  return unknown(message, { notRepeated: true });
 }
 
 /**
@@ -182,22 +183,14 @@ export async function lostInReset(
   { workflowId, runId }: Pick<Scheduler, 'workflowId' | 'runId'>,
   isRepeatable: boolean,
   readDiscarded: ReadDiscarded | undefined,
-): Promise<Extract<DispatchResult, { kind: 'ended' }> | undefined> {
+): Promise<Ended | undefined> {
   // A retry decision was proven before; it belongs to this run and not to the discarded history.
   if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
   const discarded = await readDiscarded?.(workflowId, runId, input);
   if (discarded === undefined) return undefined;
-  if (discarded.kind === 'forgotten') return { kind: 'ended', outcome: unknown(describeForgotten()) };
+  if (discarded.kind === 'forgotten') return unknown(describeForgotten());
   const { send } = discarded;
-  return {
-    kind: 'ended',
-    outcome: unknown(describeSend(input.callId, send)),
-    sent: { at: new Date(send.at).toISOString() },
-  };
-}
-
-function unknown(message: string): Extract<DispatchResult, { kind: 'ended' }>['outcome'] {
-  return { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message };
+  return unknown(describeSend(input.callId, send), { sent: { at: new Date(send.at).toISOString() } });
 }
 
 export type Weighed =

@@ -13,16 +13,9 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
-import type { LoadToolset } from '../catalog/reader.ts';
 import type { Refused } from '../kit/activity.ts';
 import type { ReadMessage } from '../run/read-transcript.ts';
-
-export interface LinkCheckParts {
-  readonly config: Pick<Config, 'servers'>;
-  readonly loadToolset: LoadToolset;
-  /** Reads one message of a conversation. Without it nothing is read. */
-  readonly readMessage?: ReadMessage;
-}
+import type { CallToolParts } from './send.ts';
 
 export function checkReading(
   { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
@@ -37,7 +30,10 @@ export function checkReading(
  * @param input of a read
  * @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read
  */
-export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Promise<Refused | undefined> {
+export async function checkLink(
+  input: DispatchInput,
+  parts: Pick<CallToolParts, 'loadToolset' | 'readMessage'> & { readonly config: Pick<Config, 'servers'> },
+): Promise<Refused | undefined> {
   const { target, toolset, link } = input;
   const { server } = target;
   const disabled = checkReading(target, parts.config);

@@ -9,13 +9,10 @@
  * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
  *    each dispatch is an attempt of its own. A reset brings another consent, or for calls that policy allows another
  *    Temporal run. Anyone who may write to the namespace can schedule a genuine input again, though.
- * 5. `SentCalls` knows a call by its content and its consent, whichever workflow execution brings it. It knows the call
- *    from the moment of the hand-over, so of two at once only one is sent.
- * 6. `SentCalls` is the memory of this process alone, and of its newest calls. It refuses what it knows; an unknown
- *    call proves nothing.
- * 7. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
- *    lost answer. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass
- *    (INV-X1).
+ * 5. `SentCalls` is the memory of this process alone, and of its newest calls; an unknown call proves nothing. It knows a
+ *    call by its content and consent from the moment of the hand-over, so of two at once only one is sent.
+ * 6. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
+ *    lost answer. `not-sent` is proven not to have run, and likely to pass if it is tried again (INV-X1).
  */
 import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
@@ -24,7 +21,6 @@ import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { HeldTold } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { resultText } from '../../domain/views/model-text.ts';
@@ -53,12 +49,12 @@ import type { Pulse } from '../mcp/pulse.ts';
 import { goingOn, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
 import type { Conditions } from '../policy/condition.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
 import { secretsOf, withToken } from '../tokens/broker.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealPoint, taskResult } from './legacy-2025/seals.ts';
-import type { LinkCheckParts } from './links.ts';
 import type { Leaving } from './statement.ts';
 
 /**
@@ -128,8 +124,9 @@ export async function callWithToken(
     ending.kind === 'refused' && whyNone !== undefined
       ? { ...ending, message: `${ending.message} ${whyNone}` }
       : ending;
-  const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
-  return wanting(ended, () =>
+  const ended = resultOf(said, token, told);
+  const answers = people?.told ?? [];
+  return wanting(ended.kind === 'ended' && answers.length > 0 ? { ...ended, held: answers } : ended, () =>
     said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
   );
 }
@@ -166,7 +163,7 @@ async function send(
   });
 }
 
-/** Lets another worker ask for the answer, if the run would know what to do with the place, and a key can seal it. */
+/** Lets another worker ask for the answer. */
 export function sealing(
   input: DispatchInput,
   seal: StateSeal | undefined,
@@ -258,8 +255,10 @@ export interface Underway extends CallToolParts {
   readonly began: number;
 }
 
-export interface CallToolParts extends LinkCheckParts {
+export interface CallToolParts {
   readonly config: Config;
+  /** Reads one message of a conversation. Without it no linked resource is read. */
+  readonly readMessage?: ReadMessage;
   /** Without it no server may ask people on the connection of a call. */
   readonly heldRun?: HeldRun;
   /** Reads what was sent before a reset. Without it, runs are taken never to be reset. */
@@ -284,7 +283,7 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** The last word to Temporal: all that is known if the call ends without an answer. */
+/** What Temporal was told last. */
 export interface Told {
   last?: CallProgress;
   /** When the call left, if it did. */
@@ -292,8 +291,8 @@ export interface Told {
 }
 
 /**
- * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Must be called
- * inside the activity; Temporal's cancellation may run what it returns outside.
+ * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Called inside the
+ * activity; what it returns may run outside.
  */
 export function handingOn(told: Told): () => boolean {
   const context = Context.current();
@@ -308,20 +307,16 @@ export function resultOf(
   const token = minted === undefined ? {} : { token: minted.evidence };
   const { last } = told;
   switch (ending.kind) {
-    case 'executed':
-      return ending.isError
-        ? {
-            kind: 'ended',
-            ...token,
-            outcome: {
-              kind: 'failed',
-              code: 'TOOL_FAILED',
-              message: resultText(ending.result).slice(0, 500),
-              executed: true,
-              result: ending.result,
-            },
-          }
-        : { kind: 'ended', ...token, outcome: { kind: 'succeeded', result: ending.result } };
+    case 'executed': {
+      const { isError, result } = ending;
+      if (!isError) return { kind: 'ended', ...token, outcome: { kind: 'succeeded', result } };
+      const message = resultText(result).slice(0, 500);
+      return {
+        kind: 'ended',
+        ...token,
+        outcome: { kind: 'failed', code: 'TOOL_FAILED', message, executed: true, result },
+      };
+    }
     case 'unknown':
       return {
         kind: 'ended',
@@ -346,10 +341,6 @@ export function resultOf(
   }
 }
 
-function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
-  return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
-}
-
 function notSent({
   code,
   message,
@@ -369,19 +360,16 @@ export function endedBeforeSending(error: unknown): DispatchResult {
   if (cancellationSignal().aborted)
     return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
   const coded = codedFailureIn(error);
-  if (coded === undefined) return failedUnsent(error);
+  if (coded === undefined) {
+    const name = faultName(error);
+    log.error('A call was not sent: a fault of this worker.', { error: name });
+    const message = `This worker failed before the call was sent (${name}). Its log names the fault.`;
+    // Another worker, or this one in a moment, may succeed, so an approval is not lost to this fault.
+    return { kind: 'not-sent', code: 'INTERNAL', message };
+  }
   const { code, message, facts } = coded;
   const { retryAfterMs } = facts;
-  if (traitsOf(code).retryable) {
+  if (traitsOf(code).retryable)
     return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
-  }
   return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
-}
-
-/** Another worker, or this one in a moment, may succeed, so an approval is not lost to this fault. */
-function failedUnsent(error: unknown): DispatchResult {
-  const name = faultName(error);
-  log.error('A call was not sent: a fault of this worker.', { error: name });
-  const message = `This worker failed before the call was sent (${name}). Its log names the fault.`;
-  return { kind: 'not-sent', code: 'INTERNAL', message };
 }

@@ -5,13 +5,11 @@
  * None of it is believed before it is proven (INV-G1). A statement is one thing that one person has said about one
  * request of a call. Every proof in a dispatch is read as statements, and `isSaid` checks each of them in the same way.
  * Signatures are checked before, in `activities/trust/dispatch-proof.ts`.
- * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Nothing
- *    more is read from the proof, whatever it holds. Otherwise a decision on one tool would be proof for another
- *    (INV-G2).
+ * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Otherwise
+ *    a decision on one tool would be proof for another (INV-G2).
  * 2. Times are compared so that an invalid time proves nothing.
- * 3. A statement counts as the call leaves, because a call may wait for weeks while policy, tool and people change. It
- *    counts for the tool that is called and by people who would be asked now. It lapses as an approval does, by the
- *    rules of then and now.
+ * 3. A call may wait for weeks while policy, tool and people change. So a statement counts as the call leaves: for the
+ *    tool that is called, by people who would be asked now, until it lapses by the rules of then and now.
  *
  * One file, because the digest, the people and the times of every proof are read in one way.
  */
@@ -58,10 +56,7 @@ interface Statement {
 
 type Place = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'arguments'>;
 
-/**
- * The parts of a request for consent that were shown.
- * @param callId the call that was asked about, if it was another
- */
+/** @param callId the call that was asked about, if it was another */
 export function shownForConsent(
   { callId: own, target }: Place,
   { generation, arguments: args, approvers }: ShownRequest,
@@ -132,22 +127,18 @@ export function answerersNow(
   return { approvers, deadlineSeconds };
 }
 
-export type Spent =
-  | { readonly kind: 'redefined' }
-  | { readonly kind: 'others-asked' }
-  /** Epoch ms. */
-  | { readonly kind: 'lapsed'; readonly end: number };
-
-/** Says why a statement no longer counts. @param isEnough tells whether its authors meet a rule */
+/**
+ * Says why a statement no longer counts; a number is the time at which it lapsed, in epoch ms.
+ * @param isEnough tells whether its authors meet a rule
+ */
 function spentNow(
   { shown, decidedAt = Number.NaN }: Statement,
   now: Leaving,
   isEnough: (rule: ApproverRule) => boolean,
-): Spent | undefined {
-  if (shown.target.definitionHash !== now.definitionHash) return { kind: 'redefined' };
-  if (!isEnough(now.approvers)) return { kind: 'others-asked' };
-  const end = lapsedSince(decidedAt, now.at, shown.approvers, now.approvers);
-  return end === undefined ? undefined : { kind: 'lapsed', end };
+): 'redefined' | 'others-asked' | number | undefined {
+  if (shown.target.definitionHash !== now.definitionHash) return 'redefined';
+  if (!isEnough(now.approvers)) return 'others-asked';
+  return lapsedSince(decidedAt, now.at, shown.approvers, now.approvers);
 }
 
 // Consent to the call: policy alone, people's decision on this call, or a standing decision on an earlier one.
@@ -155,18 +146,16 @@ function spentNow(
 // 1. Only a stricter result of judging again matters; a looser one changes nothing.
 // 2. The digest of what would be sent is computed again, and must be the one to which a person consented (INV-G2). The
 //    author of an edit was shown other arguments, was allowed to change them, and names what would be sent.
-// 3. A standing decision is proven on the request on which it was made. Its extent is read from the decisions and from
-//    nothing else. The rules of then and now must both let it be remembered so far, and the same people must meet both.
-//    Nobody here can know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
-// 4. A token names a call only after all checks here and in `dispatch-check.ts`, and `provenCall` serves nothing else
-//    (INV-G1).
+// 3. A standing decision is proven on the request on which it was made, and its extent is read from the decisions alone.
+//    The rules of then and now must both let it be remembered so far, and the same people must meet both. Nobody here
+//    can know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
+// 4. A token names a call only after all checks here and in `dispatch-check.ts` (INV-G1).
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;
 type Allowing = Extract<Verdict, { kind: 'allow' | 'ask' }>;
 type Reopened = Extract<DispatchResult, { kind: 'reopen' }>;
 
-/** Checks that the call has the consent that the verdict of this worker wants. */
 export function checkConsent(
   input: DispatchInput,
   verdict: Verdict,
@@ -377,20 +366,16 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
 
 // People also say that a call is sent again, answer its server, and authorize it.
 //
-// 1. A decision to send again a call that may have run (INV-X1) is proven on the facts that were shown, the people
-//    asked and the deadline. It counts only by people who would be asked now, and in a Temporal run that counts;
-//    otherwise the same question is asked again. If one person does not meet the rule, consent to the call must have
-//    been given after that person spoke.
+// 1. A decision to send again a call that may have run (INV-X1) counts only by people who would be asked now, and in a
+//    Temporal run that counts; otherwise the same question is asked again. If one person does not meet the rule, consent
+//    to the call must have been given after that person spoke.
 // 2. An answer for a server is no consent. If it does not hold, it is not given to the server, and the call begins anew
-//    without it.
-// 3. An answer for a server answers a question that a worker was asked. An answer to anything else that people were
-//    shown goes to no server (`activities/gate/legacy-2025/open-question.ts`). It holds only for the same tool, by
-//    people whom policy still asks, and for as long as an approval holds. The people asked then are those asked for
-//    consent; if those differ, consent comes first.
-// 4. Consent to scopes is proven on what was shown of this very call, by people who may give it, so it widens no other
-//    call (INV-S2). An authorization that is not proven grants nothing, and is asked for again if the server still
-//    wants it.
-// 5. A grant is taken from the run's initiator alone, for the server for which it was asked.
+//    without it. It answers a question that a worker was asked (`activities/gate/legacy-2025/open-question.ts`), for the
+//    same tool, and for as long as an approval holds. The people asked are those asked for consent; if those differ now,
+//    consent comes first.
+// 3. Consent to scopes is proven on what was shown of this very call, by people who may give it, so it widens no other
+//    call (INV-S2). An authorization that is not proven grants nothing.
+// 4. A grant is taken from the run's initiator alone, for the server for which it was asked.
 
 function again(asks: 'outcome' | 'input', code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
   return { kind: 'reopen', code, message, asks };
@@ -465,13 +450,11 @@ function spent(input: DispatchInput, provided: readonly ProvisionProof[], now: L
     const { id } = each.provision.approver;
     const statement = statementOf(input, each, each.provision);
     const why = spentNow(statement, now, (rule) => mayDecide(rule, voterOf(statement)));
-    if (why?.kind === 'redefined')
-      return again('input', 'DEFINITION_CHANGED', 'The tool has changed since what its server asked was answered.');
-    if (why?.kind === 'lapsed') {
-      const message = `What ${id} answered held until ${new Date(why.end).toISOString()}.`;
-      return again('input', 'APPROVAL_LAPSED', message);
-    }
     if (why === undefined) continue;
+    if (why === 'redefined')
+      return again('input', 'DEFINITION_CHANGED', 'The tool has changed since what its server asked was answered.');
+    if (why !== 'others-asked')
+      return again('input', 'APPROVAL_LAPSED', `What ${id} answered held until ${new Date(why).toISOString()}.`);
     const message = `Policy now asks others than ${id} what the server wants to know.`;
     const asked = input.proof.kind === 'decision' ? input.proof.approvers : each.approvers;
     if (canonicalJson(asked) === canonicalJson(now.approvers)) return again('input', 'VERDICT_STRICTER', message);
@@ -483,21 +466,16 @@ function spent(input: DispatchInput, provided: readonly ProvisionProof[], now: L
 
 type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
 
-export interface ProvenAuthorization {
-  /** Replaces the run's own grant. */
-  readonly grant?: Grant;
-  readonly consented: readonly string[];
-}
-
 /**
  * @param proofs in trust mode `signed`, only those whose signature is good
  * @param now undefined if the call may not leave as it is: then no consent counts
+ * @returns the scopes that people consented to, and the grant that replaces the run's own
  */
 export function provenAuthorization(
   input: DispatchInput,
   proofs: readonly AuthorizationProof[],
   now: Leaving | undefined,
-): ProvenAuthorization {
+): { readonly grant?: Grant; readonly consented: readonly string[] } {
   const consented = proofs.flatMap((proof) =>
     now !== undefined && isWanted(input, proof) && isConsent(input, proof, now) ? scopesOf(proof) : [],
   );
@@ -533,14 +511,12 @@ function isConsent(input: DispatchInput, proof: AuthorizationProof, now: Leaving
   const statements = all.map((each) => statementOf(input, { ...proof, decidedAt: each.decidedAt }, each.answer));
   const [last] = statements;
   const areMet = (rule: AuthorizationProof['approvers']): boolean => isMet(rule, statements.map(voterOf));
+  const answers = all.map((each) => each.answer);
   return (
     last !== undefined &&
-    all.every((each) => each.answer.kind === 'consent') &&
+    answers.every(({ kind }) => kind === 'consent') &&
     statements.every((each) => isSaid(input, each)) &&
-    isOfThisRun(
-      input,
-      all.map((each) => each.answer),
-    ) &&
+    isOfThisRun(input, answers) &&
     areMet(proof.approvers) &&
     spentNow(last, now, areMet) === undefined
   );

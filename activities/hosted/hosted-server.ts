@@ -127,9 +127,10 @@ async function called(
   const pulse = startPulse(call);
   const deadline = AbortSignal.timeout(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
+  const asked: Asked = { hosting, connection, call, request, names, scrub, artifacts, signal };
   const seen = new SeenCalls(connection.name, (item) => isThisCall(item, call, request));
   try {
-    const approving = await approvalOf(hosting, { connection, call, request, names, signal });
+    const approving = await approvalOf(asked);
     if ('ending' in approving) return approving.ending;
     if (signal.aborted) return notSent(names, call.signal.aborted ? 'the call was cancelled' : 'its time was over');
     pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
@@ -148,7 +149,7 @@ async function called(
   const { made } = seen;
   if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
   if (seen.hasOthers) return unknown(names, 'the provider made other calls beside the one that was approved');
-  return await meaningOf(made, { call, request, names, scrub, artifacts });
+  return await meaningOf(made, asked);
 }
 
 /** Returns the model, or why there is none. */
@@ -175,20 +176,21 @@ function listingBody(connection: ServerConnection): JsonObject {
   return { ...body, tool_choice: 'none' };
 }
 
-interface Approving {
+/** A call that is being made. */
+interface Asked {
+  readonly hosting: HostingModel & { readonly name: string };
   readonly connection: ServerConnection;
   readonly call: ToolCall;
   readonly request: string;
   readonly names: Names;
+  readonly scrub: Scrubber;
+  readonly artifacts: ArtifactStore;
   readonly signal: AbortSignal;
 }
 
 /** Returns the request that approves the call, or why there is none. */
-async function approvalOf(
-  hosting: HostingModel & { readonly name: string },
-  approving: Approving,
-): Promise<{ readonly body: JsonObject } | { readonly ending: CallEnding }> {
-  const { connection, call, request, names } = approving;
+async function approvalOf(asking: Asked): Promise<{ readonly body: JsonObject } | { readonly ending: CallEnding }> {
+  const { hosting, connection, call, request, names, signal } = asking;
   const { name } = call.definition;
   const approval = { type: 'mcp_approval_response', approval_request_id: request, approve: true };
   const bodyWith = (input: readonly JsonObject[]): JsonObject => {
@@ -210,7 +212,7 @@ async function approvalOf(
   if (!isAnswerId(id)) return { ending: otherwise(names, 'what is said to name that answer is no id') };
   let answer: JsonObject;
   try {
-    answer = await hosting.stored(id, AbortSignal.any([approving.signal, AbortSignal.timeout(READ_MS)]));
+    answer = await hosting.stored(id, AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]));
   } catch (error) {
     return { ending: unreadable(error, hosting.name, names) };
   }
@@ -398,15 +400,7 @@ function notSent({ server, tool }: Names, reason: string): CallEnding {
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
 
-interface Meant {
-  readonly call: ToolCall;
-  readonly request: string;
-  readonly names: Names;
-  readonly scrub: Scrubber;
-  readonly artifacts: ArtifactStore;
-}
-
-async function meaningOf(item: JsonObject, { call, request, names, scrub, artifacts }: Meant): Promise<CallEnding> {
+async function meaningOf(item: JsonObject, { call, request, names, scrub, artifacts }: Asked): Promise<CallEnding> {
   if (!isThisCall(item, call, request)) return unknown(names, 'the provider tells of another call than was approved');
   const parts = { artifacts, scrub, names };
   const ran = async (text: string, isError: boolean): Promise<CallEnding> =>

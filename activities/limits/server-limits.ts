@@ -18,7 +18,7 @@ import { signOfList } from '../mcp/listing.ts';
 import type { CallEnding, Health, ServerSign, ToolServer } from '../mcp/port.ts';
 import { type Breaker, type BreakerRule, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
-/** A server that asks for more is believed for the call that it answered, not for all others. */
+/** One that asks for more is believed for the call that it answered alone. */
 const LONGEST_HOLD_MS = 300_000;
 /** Unconfigured servers that are remembered; they come by URL. */
 const MOST_UNLISTED = 1_000;
@@ -220,8 +220,8 @@ export class ServerLimits {
   }
 }
 
-// Limits how often something may begin: never more than so many in any stretch of time, wherever the stretch begins. It
-// keeps a log of times: a token bucket lets twice its size through around the moment at which it is full.
+// Never more than so many begin in any stretch of time, wherever it begins. A log of times says so: a token bucket lets
+// twice its size through around the moment at which it is full.
 
 interface Rate {
   readonly most: number;
@@ -251,8 +251,7 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
   return Math.max(1, freed + rate.windowMs * (windows + 1) - now);
 }
 
-// Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is
-// told again; one that does not come back is forgotten.
+// Estimates how long a call should stay away. One that is told too little comes back and is told again.
 
 /** Bounds of a wait, as far as this worker sets it. */
 const SHORTEST_MS = 100;
@@ -299,10 +298,9 @@ class Line {
 
 // Runs one dispatch, or one list outside a dispatch, within the limits of its server.
 //
-// 1. The limits are checked before the token: none is minted for a call that does not leave. A list that is held back
-//    takes no worker slot: Temporal repeats the activity, and the caller counts the time (`heldSeconds`).
-// 2. A place is given back in every case, with what the calls of the dispatch showed about the server. A dispatch that
-//    made no call gives what its list showed.
+// 1. The limits are checked before the token. A list that is held back takes no worker slot: Temporal repeats the
+//    activity, and the caller counts the time (`heldSeconds`).
+// 2. A place is given back in every case, with what the call showed about the server, or else the list.
 // 3. The list and the call share one place, but the rate counts both. The call does not wait for its own list;
 //    otherwise a server with a low rate would be listed for ever and never called.
 

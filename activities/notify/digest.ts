@@ -79,10 +79,10 @@ export function createSendDigest(parts: DigestParts): (input: DigestInput) => Pr
 }
 
 interface Found {
-  readonly found: readonly LinkedRequest[];
-  readonly asked: ReadonlyMap<string, readonly ApprovalRequest[]>;
+  readonly found: LinkedRequest[];
+  readonly asked: Map<string, readonly ApprovalRequest[]>;
   /** Runs that did not answer, and how much they have to tell. */
-  readonly silent: readonly { readonly run: string; readonly news: number }[];
+  readonly silent: { readonly run: string; readonly news: number }[];
 }
 
 function namesOf(silent: Found['silent']): string {
@@ -94,30 +94,26 @@ async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly N
   const byRun = new Map<string, News[]>();
   for (const each of news) byRun.set(each.run, [...(byRun.get(each.run) ?? []), each]);
   const runs = [...byRun];
-  const found: LinkedRequest[] = [];
-  const asked = new Map<string, readonly ApprovalRequest[]>();
-  const silent: { run: string; news: number }[] = [];
+  const all: Found = { found: [], asked: new Map(), silent: [] };
   const end = Date.now() + MOST_READING_MS;
+  const read = async (run: string, own: readonly News[]): Promise<readonly LinkedRequest[]> => {
+    if (Date.now() > end) throw undelivered(digest.channel, 'has too many runs to read');
+    const told = await parts.readRun(run);
+    if (told === undefined || told.run.initiator.tenant !== digest.tenant) return [];
+    const mine = await tellable(told, own, digest, parts.policy());
+    const isTold = ({ callId }: ApprovalRequest): boolean => mine.some((each) => each.callId === callId);
+    all.asked.set(run, told.requests.filter(isTold));
+    return mine;
+  };
   while (runs.length > 0) {
-    const some = runs.splice(0, RUNS_AT_ONCE);
-    const read = async ([run, own]: readonly [string, readonly News[]]): Promise<readonly LinkedRequest[]> => {
-      if (Date.now() > end) throw undelivered(digest.channel, 'has too many runs to read');
-      const told = await parts.readRun(run);
-      if (told === undefined || told.run.initiator.tenant !== digest.tenant) return [];
-      const mine = await tellable(told, own, digest, parts.policy());
-      const isTold = ({ callId }: ApprovalRequest): boolean => mine.some((each) => each.callId === callId);
-      asked.set(run, told.requests.filter(isTold));
-      return mine;
-    };
-    for (const [index, answer] of (await Promise.allSettled(some.map(read))).entries()) {
-      if (answer.status === 'fulfilled') found.push(...answer.value);
-      else {
-        const [run = '', own = []] = some[index] ?? [];
-        silent.push({ run, news: own.length });
-      }
-    }
+    const some = runs.splice(0, RUNS_AT_ONCE).map(async ([run, own]) => {
+      const mine = await read(run, own).catch(() => undefined);
+      if (mine === undefined) all.silent.push({ run, news: own.length });
+      return mine ?? [];
+    });
+    all.found.push(...(await Promise.all(some)).flat());
   }
-  return { found, asked, silent };
+  return all;
 }
 
 async function tellable(

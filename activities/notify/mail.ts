@@ -13,6 +13,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import nodemailer, { type Transporter } from 'nodemailer';
+import { z } from 'zod';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
@@ -64,7 +65,7 @@ export function createMailChannel(
       const signal = AbortSignal.timeout(tryMs);
       const transport = transportTo(await addressOf(name, channel, egress), channel, domain);
       const isWhole = watched(transport);
-      let rejected: readonly Rejected[];
+      let rejected: z.infer<typeof Rejected>;
       try {
         const info: Fields = await transport.sendMail({
           from: channel.from,
@@ -76,7 +77,7 @@ export function createMailChannel(
           signal,
           headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
         });
-        rejected = rejectedIn(info);
+        rejected = Rejected.parse(info['rejectedErrors']);
       } catch (error) {
         const isUnanswered = isWhole() && !isAnswer(error);
         const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
@@ -124,18 +125,7 @@ function recipientsOf({ to, requests }: Message, channel: MailChannel, compared:
   return { to: others, isForNobody: !isWanted };
 }
 
-interface Rejected {
-  readonly recipient: string;
-  readonly responseCode: number;
-}
-
-function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
-  if (!Array.isArray(rejectedErrors)) return [];
-  return rejectedErrors.filter(isFields).map(({ recipient, responseCode }) => ({
-    recipient: String(recipient),
-    responseCode: typeof responseCode === 'number' ? responseCode : 0,
-  }));
-}
+const Rejected = z.array(z.object({ recipient: z.string(), responseCode: z.number().catch(0) })).catch([]);
 
 /** Returns a function that tells whether the whole mail has been written to the server. */
 function watched(transport: Transporter): () => boolean {

@@ -18,10 +18,10 @@ import { visible } from '../../domain/text/escape.ts';
 import { ownValue } from '../kit/json.ts';
 import { isFinalStatus } from '../kit/network.ts';
 
-/** A request with what happened to it, its run, and the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
   readonly event: MessageEvent;
   readonly run: ToldRun;
+  /** Address of its page, if there is one. */
   readonly url?: string;
   /** Set for channels with buttons, while the request is as the message shows it. */
   readonly answerable?: Answerable;
@@ -74,7 +74,6 @@ export function undelivered(channel: string, reason: string, retryAfterMs?: numb
   );
 }
 
-/** @param reason follows the name of the channel */
 export function refusedBy(channel: string, reason: string): CountersignError {
   return new CountersignError(
     'MESSAGE_REFUSED',
@@ -100,7 +99,6 @@ const HEADINGS: Readonly<Record<MessageEvent, readonly [one: string, many: strin
   closed: ['A request is closed', 'requests are closed'],
 };
 
-/** Says what happened, and to how many requests; of several events in the order in which they come. */
 export function headingOf({ single, requests, more = 0 }: Message): string {
   const counts = new Map<MessageEvent, number>();
   for (const { event } of requests) counts.set(event, (counts.get(event) ?? 0) + 1);
@@ -135,28 +133,25 @@ const CLOSED: Readonly<Record<NonNullable<ToldRequest['closed']>['status'], stri
   resolved: 'resolved',
 };
 
-export function closedWords({ closed }: ToldRequest): string {
-  if (closed === undefined) return CLOSED.open;
-  return `${CLOSED[closed.status]}${closed.by === undefined ? '' : ` by ${visible(closed.by)}`}`;
+export function closedWords({ closed: { status, by } = { status: 'open' } }: ToldRequest): string {
+  return `${CLOSED[status]}${by === undefined ? '' : ` by ${visible(by)}`}`;
 }
 
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
   const { run, event, callId, about, closed, explain = [], because, deadline, who, answerable } = request;
   const isMixed = message.requests.some((other) => other.event !== event);
-  return [
-    ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
-    ...(isMixed ? [['news', HEADINGS[event][0]] as const] : []),
-    ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
-    ...explain.map((text) => ['because', visible(text)] as const),
-    ...(because === undefined ? [] : [['asked again', visible(because)] as const]),
-    ...(answerable?.warnings ?? []).map((text) => ['note', visible(text)] as const),
-    ...(closed === undefined
-      ? ([
-          ['who', visible(who)],
-          ['until', deadline],
-        ] as const)
-      : [['closed', closedWords(request)] as const]),
+  const lines: (readonly [name: string, value: string | undefined])[] = [
+    ['run', `${run.workflowId}, call ${callId}, started by ${run.initiator.id}`],
+    ['news', isMixed ? HEADINGS[event][0] : undefined],
+    ['about', about && ABOUT[about]],
+    ...explain.map((text) => ['because', text] as const),
+    ['asked again', because],
+    ...(answerable?.warnings ?? []).map((text) => ['note', text] as const),
+    ['who', closed ? undefined : who],
+    ['until', closed ? undefined : deadline],
+    ['closed', closed && closedWords(request)],
     // They are the longest, and what is too long for a channel is cut at its end.
-    ...(request.arguments === '' ? [] : [['arguments', visible(request.arguments)] as const]),
+    ['arguments', request.arguments || undefined],
   ];
+  return lines.flatMap(([name, value]) => (value === undefined ? [] : [[name, visible(value)] as const]));
 }

@@ -46,9 +46,9 @@ const MOST_AT_ONCE = 8;
 const SLOW_MS = 2_000;
 
 /**
- * Lets a channel in trouble have few tries under way: further ones fail at once, and the message is tried again later. A
- * channel is in trouble while a try takes long, and after one that was not delivered until another one is. Before that
- * it may have any number under way, since many runs may ask at once.
+ * Lets a channel in trouble have few tries under way; further ones fail at once, and are tried again later. It is in
+ * trouble while a try takes long, and from one that was not delivered until another one is. Otherwise it may have any
+ * number under way, since many runs may ask at once.
  */
 export function withFewInTrouble(name: string, channel: MessageChannel, slowMs = SLOW_MS): MessageChannel {
   let underWay = 0;
@@ -91,7 +91,7 @@ export interface SendParts {
   readonly scrub: (value: unknown) => unknown;
   readonly tell: TellMessage;
   readonly readRequests: ReadRequests;
-  /** Who asks, by Temporal's word. */
+  /** By Temporal's word. */
   readonly scheduler: () => Pick<Scheduler, 'namespace' | 'attempt' | 'workflowId' | 'workflowType' | 'runId'>;
 }
 

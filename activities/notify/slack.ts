@@ -13,7 +13,6 @@
  */
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
-import type { MessageSent } from '../../contracts/wire/notify.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
@@ -62,28 +61,30 @@ export function createSlackChannel(
 ): MessageChannel {
   const what = `notify.channels.${name}.apiUrl`;
   const { fetch } = egress.outlet({ what, to: [channel.apiUrl], maxBytes: MOST_BYTES });
-  const ask = async (method: string, body: Fields | URLSearchParams): Promise<Fields> =>
+  const ask: Ask = async (method, body) =>
     await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel);
   return {
     hasButtons: channel.buttons,
     send: async (message) => {
-      const { thread } = message;
       // Whoever cannot look posts: a message that comes twice is better than one that does not come.
       const known = message.repeated ? await found(ask, channel.channel, message).catch(() => undefined) : undefined;
       const ts = known ?? (await posted(name, ask, channel, message, compared));
       // The message has come, now or by an earlier try; what else fails is no reason to send it again.
       if (channel.buttons) await withoutButtons(ask, channel.channel, message).catch(() => undefined);
-      return sentAs(thread ?? ts);
+      const thread = message.thread ?? ts;
+      return typeof thread === 'string' ? { thread } : {};
     },
   };
 }
 
 const EVENT_TYPE = 'countersign_message';
 
+type Ask = (method: string, body: Fields | URLSearchParams) => Promise<Fields>;
+
 /** Posts a message. @returns its `ts` */
 async function posted(
   name: string,
-  ask: (method: string, body: Fields) => Promise<Fields>,
+  ask: Ask,
   channel: SlackChannel,
   message: Message,
   compared: Compared,
@@ -102,10 +103,6 @@ async function posted(
   throw refusalOf(name, answer['error']);
 }
 
-function sentAs(thread: unknown): MessageSent {
-  return typeof thread === 'string' ? { thread } : {};
-}
-
 const Posted = z.object({
   ts: z.string(),
   text: z.unknown(),
@@ -118,11 +115,7 @@ function postedIn({ messages }: Fields): readonly z.infer<typeof Posted>[] {
 }
 
 /** Looks for a message that an earlier try may have posted. Slack's reading methods take forms alone. @returns its `ts` */
-async function found(
-  ask: (method: string, body: URLSearchParams) => Promise<Fields>,
-  channel: string,
-  { id, thread }: Message,
-): Promise<string | undefined> {
+async function found(ask: Ask, channel: string, { id, thread }: Message): Promise<string | undefined> {
   const oldest = String(Math.floor(Date.now() / 1_000) - LOOK_BACK_SECONDS);
   const page = { channel, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true', oldest };
   const answer = await (thread === undefined
@@ -132,11 +125,7 @@ async function found(
 }
 
 /** Takes the buttons of closed requests out of all messages of their thread that we have posted. */
-async function withoutButtons(
-  ask: (method: string, body: Fields | URLSearchParams) => Promise<Fields>,
-  channel: string,
-  { thread, requests }: Message,
-): Promise<void> {
+async function withoutButtons(ask: Ask, channel: string, { thread, requests }: Message): Promise<void> {
   const closed = requests.filter((request) => request.closed !== undefined);
   if (thread === undefined || closed.length === 0) return;
   const page = { channel, ts: thread, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true' };

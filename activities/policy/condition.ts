@@ -25,14 +25,19 @@ interface Condition {
   readonly evaluate: (facts: Facts) => unknown;
 }
 
-class ConditionInvalid extends Error {
+/** About what a condition takes without its patterns. */
+const CONDITION_BYTES = 25_000;
+
+/** Fails wherever it is asked. */
+class ConditionInvalid extends Error implements Condition {
   override readonly name = 'ConditionInvalid';
+  readonly readsEarlier = false;
+  readonly bytes = CONDITION_BYTES;
+  readonly evaluate = (): undefined => undefined;
 }
 
 /** A condition compiles in a millisecond. */
 const COMPILE_MS = 5_000;
-/** About what a condition takes without its patterns. */
-const CONDITION_BYTES = 25_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
 /** A class that is repeated as often as RE2 repeats, 1,000 times or less, takes 2,000. */
@@ -182,9 +187,8 @@ function refuseUnknown(name: string, names: readonly string[]): void {
     throw new ConditionInvalid(`calls ${name.slice(0, 64)}, which is not one of ${names.join(', ')}`);
 }
 
-// Conditions are evaluated within limits of time: a policy is asked for every call, and anybody may write a run's own.
-// A condition has failed (INV-G4) if it throws, says neither true nor false, or runs out of time; the rules say what
-// follows.
+// Anybody may write a run's own policy, so conditions are evaluated within limits of time. One has failed (INV-G4) if it
+// throws, says neither true nor false, or runs out of time; the rules say what follows.
 
 /** Limit of one condition, in which no other work runs. Conditions take microseconds each. */
 const CONDITION_MS = 50;
@@ -214,8 +218,9 @@ export class ConditionClock {
 }
 
 export class Conditions {
-  readonly #kept = new Map<string, Condition | ConditionInvalid>();
-  #keptBytes = 0;
+  readonly #kept = new Map<string, Condition>();
+  /** About what is kept. */
+  bytes = 0;
   /** Conditions that policies in use want, the oldest policy first. They are not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
   /** Called when a policy is no longer in use. */
@@ -225,11 +230,6 @@ export class Conditions {
   /** @param mostBytes about what is kept; the policy that has been in use for longest may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
     this.#mostBytes = mostBytes;
-  }
-
-  /** About what is kept. */
-  get bytes(): number {
-    return this.#keptBytes;
   }
 
   /**
@@ -242,57 +242,50 @@ export class Conditions {
     clock: ConditionClock,
     task: (ask: AskCondition) => Value,
   ): Promise<Value> {
-    return await this.#with(policies, async (wanted) => await this.#asked(wanted, inputs, clock, task));
-  }
-
-  async #asked<Value>(
-    wanted: ReadonlySet<string>,
-    inputs: ConditionInputs,
-    clock: ConditionClock,
-    task: (ask: AskCondition) => Value,
-  ): Promise<Value> {
-    const known = new Map<string, Holds>();
-    const tries = new Map<string, number>();
-    let current: { readonly text: string; readonly startedAt: number } | undefined;
-    let facts: Facts | undefined;
-    const isOver = (): boolean => clock.leftMs <= 0;
-    const ask: AskCondition = (text) => {
-      const before = known.get(text);
-      if (before !== undefined) return before;
-      facts ??= factsOf(inputs);
-      const heldBefore = heldMs();
-      current = { text, startedAt: performance.now() };
-      const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, facts);
-      known.set(text, holds);
-      current = undefined;
-      clock.spend(heldMs() - heldBefore);
-      return holds;
-    };
-    while (!isOver()) {
-      // In one step with the task: another caller whose time is over drops conditions.
-      const missing = this.#missing(wanted);
-      if (missing !== undefined) {
-        await this.#compile(missing, wanted);
-        continue;
+    return await this.#with(policies, async (wanted) => {
+      const known = new Map<string, Holds>();
+      const tries = new Map<string, number>();
+      let current: { readonly text: string; readonly startedAt: number } | undefined;
+      let facts: Facts | undefined;
+      const isOver = (): boolean => clock.leftMs <= 0;
+      const ask: AskCondition = (text) => {
+        const before = known.get(text);
+        if (before !== undefined) return before;
+        facts ??= factsOf(inputs);
+        const heldBefore = heldMs();
+        current = { text, startedAt: performance.now() };
+        const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, facts);
+        known.set(text, holds);
+        current = undefined;
+        clock.spend(heldMs() - heldBefore);
+        return holds;
+      };
+      while (!isOver()) {
+        // In one step with the task: another caller whose time is over drops conditions.
+        const missing = this.#missing(wanted);
+        if (missing !== undefined) {
+          await this.#compile(missing, wanted);
+          continue;
+        }
+        const answered = known.size;
+        try {
+          return within(CONDITION_MS, () => task(ask));
+        } catch (error) {
+          if (!(error instanceof OutOfTime)) throw error;
+          const own = current === undefined ? 0 : performance.now() - current.startedAt;
+          // This loop must end even if no condition was answered.
+          clock.spend(known.size === answered ? CONDITION_MS : own);
+          if (current === undefined) continue;
+          // The time limit interrupted this condition, so it is compiled anew.
+          this.#drop(current.text);
+          const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
+          tries.set(current.text, times);
+          if (times >= MOST_TRIES) clock.slow.add(current.text);
+        }
       }
-      const answered = known.size;
-      try {
-        return within(CONDITION_MS, () => task(ask));
-      } catch (error) {
-        if (!(error instanceof OutOfTime)) throw error;
-        const own = current === undefined ? 0 : performance.now() - current.startedAt;
-        // This loop must end even if no condition was answered.
-        clock.spend(known.size === answered ? CONDITION_MS : own);
-        if (current === undefined) continue;
-        // The time limit interrupted this condition, so it is compiled anew.
-        this.#drop(current.text);
-        const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
-        tries.set(current.text, times);
-        if (times >= MOST_TRIES) clock.slow.add(current.text);
-      }
-    }
-    // Nothing is evaluated any more.
-    return task(ask);
+      // Nothing is evaluated any more.
+      return task(ask);
+    });
   }
 
   /**
@@ -314,17 +307,12 @@ export class Conditions {
   /** True if any condition reads the tally of earlier calls. */
   async readEarlier(policy: PolicyInput | undefined): Promise<boolean> {
     const conditions = await this.#conditionsOf(policy);
-    return conditions.some(
-      (condition) => condition !== undefined && 'readsEarlier' in condition && condition.readsEarlier,
-    );
+    return conditions.some((condition) => condition?.readsEarlier === true);
   }
 
   /** Returns what became of each rule's condition; undefined for a rule without one. */
-  async #conditionsOf(
-    policy: PolicyInput | undefined,
-    clock?: ConditionClock,
-  ): Promise<(Condition | ConditionInvalid | undefined)[]> {
-    const conditionsBy = (read: (when: string) => Condition | ConditionInvalid | undefined) =>
+  async #conditionsOf(policy: PolicyInput | undefined, clock?: ConditionClock): Promise<(Condition | undefined)[]> {
+    const conditionsBy = (read: (when: string) => Condition | undefined) =>
       (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : read(when)));
     return await this.#with([policy], async (wanted) => {
       for (let missing = this.#missing(wanted); missing !== undefined; missing = this.#missing(wanted)) {
@@ -352,16 +340,10 @@ export class Conditions {
   }
 
   #missing(wanted: ReadonlySet<string>): string | undefined {
-    for (const when of wanted) if (!this.#kept.has(when)) return when;
-    return undefined;
+    return [...wanted].find((when) => !this.#kept.has(when));
   }
 
-  /**
-   * Compiles apart from the asking, which has its own limit. A run's conditions were checked when it began, the
-   * organisation's when they were read.
-   * @param clock that the time is taken from; workers have none, since a run that was admitted must have all of its
-   *   conditions
-   */
+  /** @param clock that the time is taken from; absent where an admitted run must have all of its conditions */
   async #compile(when: string, wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<void> {
     while (!this.#hasRoom(wanted)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     // Another caller may have wanted the same.
@@ -381,32 +363,30 @@ export class Conditions {
   #hasRoom(wanted: ReadonlySet<string>): boolean {
     this.#forgetOldest();
     const [oldest] = this.#wanted;
-    return this.#keptBytes < this.#mostBytes || oldest === wanted;
+    return this.bytes < this.#mostBytes || oldest === wanted;
   }
 
   /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */
   #forgetOldest(): void {
     for (const when of this.#kept.keys()) {
-      if (this.#keptBytes < this.#mostBytes) return;
+      if (this.bytes < this.#mostBytes) return;
       if (![...this.#wanted].some((wanted) => wanted.has(when))) this.#drop(when);
     }
   }
 
-  #keep(when: string, condition: Condition | ConditionInvalid): void {
+  #keep(when: string, condition: Condition): void {
     this.#kept.set(when, condition);
-    this.#keptBytes += bytesOf(condition);
+    this.bytes += condition.bytes;
   }
 
   #drop(when: string): void {
-    this.#keptBytes -= bytesOf(this.#kept.get(when));
+    this.bytes -= this.#kept.get(when)?.bytes ?? 0;
     this.#kept.delete(when);
   }
 
   #holds(text: string, facts: Facts): Holds {
-    const condition = this.#kept.get(text);
-    if (condition === undefined || condition instanceof ConditionInvalid) return 'failed';
     try {
-      const holds = condition.evaluate(facts);
+      const holds = this.#kept.get(text)?.evaluate(facts);
       return typeof holds === 'boolean' ? holds : 'failed';
     } catch {
       return 'failed';
@@ -425,11 +405,6 @@ export function firstBeyond(
       return { index, reason: `uses \`matches\` beyond the ${MOST_PATTERNS} times that a policy may` };
   }
   return undefined;
-}
-
-function bytesOf(condition: Condition | ConditionInvalid | undefined): number {
-  if (condition === undefined) return 0;
-  return condition instanceof ConditionInvalid ? CONDITION_BYTES : condition.bytes;
 }
 
 /** CPU time of this process, in ms: time that other processes take of a busy machine is no condition's fault. */

@@ -14,7 +14,7 @@ import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/c
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { ApproverRule, Policy, PolicyInput } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
@@ -84,8 +84,7 @@ export async function verdictOn(
     ...defined({ unchecked }),
   };
   const policies = [config.policy, runPolicy];
-  const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
-  if (!policies.some(hasConditions)) return judged();
+  const judged = (ask: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
   const annotations = called.serverTrusted ? (called.annotations ?? {}) : undefined;
   const inputs: ConditionInputs = {
     call: { server: called.server, tool: called.tool, callId: call.callId, annotations },
@@ -95,10 +94,6 @@ export async function verdictOn(
     earlier: call.earlier,
   };
   return await conditions.asked(policies, inputs, clock ?? new ConditionClock(), judged);
-}
-
-function hasConditions(policy: PolicyInput | undefined): boolean {
-  return policy?.rules?.some(({ when }) => when !== undefined) === true;
 }
 
 /**
@@ -148,19 +143,17 @@ export function createJudge(
       const now = await currentTool(loadToolset, catalog, pinned);
       const before = earlier === undefined ? undefined : withOpen(earlier, open);
       const { server, serverUrl, definition, hash } = now.tool;
-      const { problems, unchecked } = checkedOf(malformed, () =>
-        checker.check(heldHash(now), definition.inputSchema, args),
-      );
+      // Arguments that are no object fit no schema.
+      const { problems, unchecked }: CheckedArguments =
+        malformed === undefined
+          ? checker.check(heldHash(now), definition.inputSchema, args)
+          : { problems: [malformed] };
       const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before, unchecked };
       const verdict = await verdictOn(config, conditions, judged, clock);
       const hosted = now.tool.hosted?.model;
       const target = { server, serverUrl, tool: definition.name, definitionHash: hash, ...defined({ hosted }) };
-      const resolved = {
-        callId,
-        target,
-        repeatable: isRepeatable(config, now, catalog),
-        ...redactOf(config, now.tool),
-      };
+      const repeatable = isRepeatable(config, now, catalog);
+      const resolved = { callId, target, repeatable, ...redactOf(config, now.tool) };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked about a call that cannot run.
@@ -269,11 +262,6 @@ function notOffered({ callId }: ProposedCall, message: string): Judgement {
   };
 }
 
-/** Arguments that are no object fit no schema. */
-function checkedOf(malformed: string | undefined, check: () => CheckedArguments): CheckedArguments {
-  return malformed === undefined ? check() : { problems: [malformed] };
-}
-
 function badArguments(problems: readonly string[]): Verdict {
   return {
     kind: 'deny',
@@ -285,14 +273,14 @@ function badArguments(problems: readonly string[]): Verdict {
 
 export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'description' | 'annotations'> {
   const { description, annotations } = definition;
-  return {
-    ...(description === undefined ? {} : { description: bounded(description, DESCRIPTION_CHARACTERS) }),
-    ...(annotations === undefined || byteLength(canonicalJson(annotations)) > ANNOTATION_BYTES ? {} : { annotations }),
-  };
+  const isShort = annotations !== undefined && byteLength(canonicalJson(annotations)) <= ANNOTATION_BYTES;
+  return defined({
+    description: description === undefined ? undefined : bounded(description, DESCRIPTION_CHARACTERS),
+    annotations: isShort ? annotations : undefined,
+  });
 }
 
-// Checks arguments against the tool's pinned input schema. So the model hears of a mistake before a person is asked and
-// before the server is called.
+// Checks arguments against the tool's pinned input schema: the model hears of a mistake before a person is asked.
 //
 // 1. The check is bounded in time. A schema that took too long by itself is not tried again for some minutes: the calls
 //    of a turn would otherwise hold the worker's thread one after the other. What large arguments took is no fault of

@@ -122,7 +122,7 @@ function newest(sends: readonly Dispatch[]): Dispatch | undefined {
   return sends.toSorted((one, other) => (isBefore(one, other) ? -1 : 1)).at(-1);
 }
 
-/** Returns what the run has dispatched since the newest reset of its line, oldest first. */
+/** Oldest first. */
 function sinceReset(own: readonly Execution[]): Dispatch[] {
   const reset = own.findIndex(({ bases }) => bases.length > 0);
   return own

@@ -149,7 +149,6 @@ export class Histories {
     return [...found.values()];
   }
 
-  /** An unreadable input proves nothing. */
   async #decoded(payloads: Parameters<typeof decodeArrayFromPayloads>[1]): Promise<readonly unknown[]> {
     try {
       return await decodeArrayFromPayloads(this.#client.options.loadedDataConverter, payloads ?? []);
@@ -159,7 +158,7 @@ export class Histories {
   }
 }
 
-/** Returns the calls that left within a stretch. A record that cannot be read may name any call. */
+/** A record that cannot be read may name any call. */
 function stretchedIn(event: HistoryEvent, record: unknown, workflowId: string): Omit<Dispatch, 'runId'>[] {
   const base = { eventId: Number(event.eventId), inStretch: true };
   const sends = stretchedSends(record);

@@ -71,7 +71,12 @@ export function createPrepareRun(
     const tally = (await conditions.readEarlier(config.policy)) || (await conditions.readEarlier(spec.policy));
     const limits = limitsOf(config, spec, tally ? TALLY_BYTES : 0);
     const price = priceOf(config, spec.agent.model, limits);
-    const servers = await boundServers(config, spec, readCatalog);
+    const servers = await Promise.all(
+      spec.servers.map(async (server, index) => {
+        const catalog = await readCatalog({ tenant: spec.initiator.tenant, server: server.name });
+        return bindServer(config, server, catalog, `servers[${index}]`, spec.agent.model);
+      }),
+    );
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
@@ -94,19 +99,6 @@ export function createPrepareRun(
   };
 }
 
-async function boundServers(
-  config: Config,
-  { servers, agent, initiator }: RunSpec,
-  readCatalog: ReadCatalog,
-): Promise<ServerBinding[]> {
-  return await Promise.all(
-    servers.map(async (server, index) => {
-      const catalog = await readCatalog({ tenant: initiator.tenant, server: server.name });
-      return bindServer(config, server, catalog, `servers[${index}]`, agent.model);
-    }),
-  );
-}
-
 /** Returns nothing if no rule tells anybody: such a run has no event more. A run gathers nothing itself (docs/adr/0086). */
 function notifyOf({ policy }: Config): Pick<PreparedRun, 'notify'> {
   const routes = policy.notify ?? [];
@@ -119,24 +111,17 @@ function stretchOf({ execution: { stretch }, trust }: Config): Pick<PreparedRun,
   return stretch.turns === 0 || trust.mode === 'signed' ? {} : { stretch };
 }
 
-/**
- * Returns the pauses besides consent that put a question before people, unless some layer turns them off. Questions of
- * servers are always put before people.
- */
+/** Lists the pauses besides consent, as far as no layer turns them off. Questions of servers are always asked. */
 function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers' | 'listings'> {
   const layers = [policy, spec.policy];
   const isRecorded = layers.some((layer) => layer?.unknownOutcomes === 'record');
   const fails = layers.some((layer) => layer?.missingAuthorization === 'fail');
-  const pauses: PauseKind[] = [
-    ...(isRecorded ? [] : (['outcome'] as const)),
-    'input',
-    ...(fails ? [] : (['authorization'] as const)),
-  ];
-  const listings = fails ? {} : { listings: 'asked' as const };
-  return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
+  const pauses: PauseKind[] = isRecorded ? ['input'] : ['outcome', 'input'];
+  const answerers = answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id);
+  if (fails) return { pauses, answerers };
+  return { pauses: [...pauses, 'authorization'], listings: 'asked', answerers };
 }
 
-/** Returns the names of servers whose resource links may be read: only configured ones have such a setting. */
 function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'> {
   const links = spec.servers.map(({ name }) => name).filter((name) => readsLinks(servers, name));
   return links.length === 0 ? {} : { links };
@@ -156,7 +141,6 @@ function assertSize(spec: RunSpec): void {
 /** Processor time for reading a run's conditions: 500 plain ones take half a second, hostile ones minutes. */
 const READ_MS = 20_000;
 
-/** Refuses conditions of the starter that cannot be evaluated, before they would fail for each call. */
 async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
   const [problem] = await conditions.problems(policy, new ConditionClock(READ_MS));
   if (problem === undefined) return;
@@ -234,14 +218,12 @@ function bytesBesideCall({ policy, servers, grants }: RunSpec): number {
 }
 
 function opening({ agent, input }: RunSpec): Message[] {
-  const said: Message[] =
-    typeof input === 'string'
-      ? [{ role: 'user', text: input }]
-      : input.map(({ content }) => ({ role: 'user', text: content }));
+  const texts = typeof input === 'string' ? [input] : input.map(({ content }) => content);
+  const said = texts.map((text): Message => ({ role: 'user', text }));
   return agent.instructions === '' ? said : [{ role: 'system', text: agent.instructions }, ...said];
 }
 
-/** Spend has no default, unlike the other limits: an operator's ceiling also holds if a run states none. */
+/** An operator's ceiling also holds if a run states none. */
 function leastOf(asked: string | undefined, ceiling: string | undefined): string | undefined {
   if (asked === undefined || ceiling === undefined) return asked ?? ceiling;
   return millionthsOf(asked) <= millionthsOf(ceiling) ? asked : ceiling;
@@ -339,10 +321,7 @@ function hint(wanted: string, known: Readonly<Record<string, unknown>>): string 
 /** Temporal's limit for a fairness key. */
 const KEY_BYTES = 64;
 
-/**
- * Returns the place of a run's activities in a queue: the run's priority, and the share of the tenant that was admitted,
- * not of one the starter names. So nobody queues as somebody else.
- */
+/** The share is that of the tenant that was admitted, not of one the starter names: nobody queues as somebody else. */
 export function priorityOf(
   { priority, highest, tenants }: Fairness,
   { priority: asked, initiator: { tenant } }: Pick<RunSpec, 'priority' | 'initiator'>,

@@ -2,7 +2,7 @@
  * Reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments what is
  * closed. Queries go to one Temporal run id: a run that has continued as new does not answer in its place.
  */
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
@@ -59,27 +59,20 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
       const { from: start, messages } = (await readSegment(artifacts, stored)).transcript;
       return messages.slice(from - start, to - start);
     }
-    return (await pageOf(client, workflowId, runId, from, to)).messages;
+    return (await pageOf(client.workflow.getHandle(workflowId, runId), from, to)).messages;
   };
 }
 
-async function pageOf(
-  client: Pick<Client, 'workflow'>,
-  workflowId: string,
-  runId: string,
-  from: number,
-  to: number,
-): Promise<TranscriptPage> {
-  const run = client.workflow.getHandle(workflowId, runId);
+export async function pageOf(run: Pick<WorkflowHandle, 'query'>, from: number, to: number): Promise<TranscriptPage> {
   return await run.query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to);
 }
 
 export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
 
-/** Reads one message as the run itself has it; the run also says where its closed part is stored. */
+/** Reads one message as the run itself has it. */
 export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
   return async (workflowId, runId, at) => {
-    const page = await pageOf(client, workflowId, runId, at, at + 1);
+    const page = await pageOf(client.workflow.getHandle(workflowId, runId), at, at + 1);
     const isStored = at < page.from && page.segment !== undefined;
     const [message] = isStored ? await readTranscript(workflowId, runId, at, at + 1, page.segment) : page.messages;
     return message;

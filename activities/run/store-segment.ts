@@ -13,14 +13,14 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
-import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { verifyChain } from '../../domain/run/journal.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { DeliverLedger } from '../ledger/port.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { type ExecutionId, executionOf } from './executions.ts';
-import { readSegment } from './read-transcript.ts';
+import { pageOf, readSegment } from './read-transcript.ts';
 
 const SEGMENT_TYPE = 'application/vnd.countersign.segment+json';
 
@@ -34,10 +34,7 @@ export function createStoreSegment(
     const scheduler = currentScheduler();
     const { runId } = scheduler;
     const run = client.workflow.getHandle(workflowId, runId);
-    const messages = await whole(
-      transcript,
-      async (from, to) => (await run.query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to)).messages,
-    );
+    const messages = await whole(transcript, async (from, to) => (await pageOf(run, from, to)).messages);
     const entries = await whole(
       ledger,
       async (from, to) => (await run.query<LedgerPage, [number, number]>(QUERIES.ledger, from, to)).entries,
@@ -87,11 +84,11 @@ async function deliverOn(
 /** Reads page by page; an empty page is an error, since the loop would never end. */
 async function whole<T>(
   { from, to }: Stretch,
-  pageOf: (from: number, to: number) => Promise<readonly T[]>,
+  read: (from: number, to: number) => Promise<readonly T[]>,
 ): Promise<T[]> {
   const items: T[] = [];
   while (from + items.length < to) {
-    const page = await pageOf(from + items.length, to);
+    const page = await read(from + items.length, to);
     if (page.length === 0) {
       const message = `The run answers nothing from ${from + items.length}, and is to be stored up to ${to}.`;
       throw new CountersignError('ARTIFACT_MISSING', message);

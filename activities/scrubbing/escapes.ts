@@ -15,18 +15,10 @@ for (const byte of [PERCENT, BACKSLASH, AMPERSAND, ZERO]) BEGINS[byte ?? 0] = 1;
 
 /** Bytes by the letter after a backslash. */
 const AFTER_BACKSLASH: ReadonlyMap<number, number> = new Map(
-  Object.entries({
-    n: '\n',
-    r: '\r',
-    t: '\t',
-    b: '\b',
-    f: '\f',
-    v: '\v',
-    '"': '"',
-    "'": "'",
-    '/': '/',
-    '\\': '\\',
-  }).map(([written, meant]) => [written.charCodeAt(0), meant.charCodeAt(0)]),
+  ['n\n', 'r\r', 't\t', 'b\b', 'f\f', 'v\v', '""', "''", '//', '\\\\'].map((pair) => [
+    pair.charCodeAt(0),
+    pair.charCodeAt(1),
+  ]),
 );
 
 /** HTML's names of the characters that secrets have besides letters and digits; other names stand for none of those. */

@@ -1,16 +1,14 @@
 /**
  * Removes secrets from a server's output, because servers echo what they are sent (INV-S1).
  *
- * It does not own which values are secrets: the caller names them.
  * 1. A secret is found in the forms that SECURITY.md lists. One that was compressed or encrypted before it comes back
  *    is not found, nor one that is written by another rule.
  * 2. The scheme before a credential ("Bearer …") is no part of the secret: the credential alone is found too.
  * 3. The strings of one value are searched together, since a secret may be split over neighbours: parts of a text, a
  *    key and its value, fields of one name. Each part of it is replaced where it stands.
- * 4. The cost is linear in the text.
- * 5. A large text is searched part by part where its caller can wait: a megabyte that somebody filled with encodings of
- *    a secret takes half a second, in which the process does nothing else.
- * 6. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
+ * 4. The cost is linear in the text. A large one is searched part by part where its caller can wait: a megabyte that
+ *    somebody filled with encodings of a secret takes half a second, in which the process does nothing else.
+ * 5. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
  */
 import { setImmediate } from 'node:timers/promises';
 import { ALPHABETS, bytesFromNumbers, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
@@ -112,13 +110,9 @@ function wellFormed(value: string): string {
   return value.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }
 
-// Finds secrets in text or bytes of somebody else: look, decode, look again. Forms are those of `forms.ts`, encodings
-// those of `escapes.ts` and `alphabets.ts`.
-//
-// 1. A secret is sought as written, and folded, which is blind to separators and case. The same is done in whatever can
-//    be decoded, three layers deep.
-// 2. The search is linear in time and memory. Only a text made to slow it takes more effort than its size allows, and
-//    such a text counts as a secret as a whole.
+// Finds secrets in foreign text: looks, decodes (`escapes.ts`, `alphabets.ts`), and looks again, three layers deep. A
+// secret is sought as written, and folded, which is blind to separators and case (`forms.ts`). The search is linear in
+// time and memory: a text that takes more effort than its size allows was made to, and counts as a secret as a whole.
 
 /** Encodings may nest this deep. The innermost may be a form that is sought itself, and so is one layer more. */
 const MOST_LAYERS = 3;

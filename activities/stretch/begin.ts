@@ -3,8 +3,7 @@
  * takes the first stretch (docs/adr/0062).
  *
  * 1. Only the check fails the activity, and a provider that calls where it is asked for a list. A list that does not
- *    come, and a model that does not answer, are left to the run, which waits for them, tells people, and tries again. A
- *    model's final refusal is told to the run, which fails by it.
+ *    come, and a model that does not answer, are left to the run; a model's final refusal is told to it.
  * 2. What was done is on record before any call leaves, the prepared run included; `stretch.ts` says the rest.
  */
 import { defined } from '../../contracts/defined.ts';

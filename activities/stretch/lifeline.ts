@@ -3,8 +3,8 @@
  *
  * 1. A run that no longer wants the stretch ends the model step at once; calls under way are let finish, unless the run
  *    says otherwise. A worker that shuts down ends both.
- * 2. The SDK does not see these heartbeats. It takes a long attempt for over, and drops its answer or its failure. Then
- *    the answer or failure goes to Temporal by the client that sends the heartbeats.
+ * 2. The SDK does not see these heartbeats, takes a long attempt for over, and drops how it ends. Then the answer or
+ *    failure goes to Temporal by the client that sends the heartbeats.
  */
 import { type ApplicationFailure, CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
 import { failureOf } from '../../contracts/failure.ts';
@@ -14,7 +14,7 @@ import { codedFailure } from '../kit/activity.ts';
 import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
-/** Temporal's interface for asynchronous completion (`AsyncCompletionClient`). */
+/** As `AsyncCompletionClient` has it. */
 export interface Completion {
   heartbeat(taskToken: Uint8Array, beat: StretchBeat): Promise<void>;
   complete(taskToken: Uint8Array, answer: unknown): Promise<void>;

@@ -50,22 +50,14 @@ export class KeptRecord {
   #queue: Promise<void> = Promise.resolve();
   #beats = 0;
   #isDoubtful = false;
-  #isCancelled = false;
-  #isLost = false;
+  isCancelled = false;
+  /** True if Temporal no longer waits for this attempt: what it returns is dropped. */
+  isLost = false;
 
   constructor(tell: TellTemporal, heard: Heard) {
     this.#tell = tell;
     this.#heard = heard;
     this.#timer = setInterval(() => this.#beat(), EVERY_MS);
-  }
-
-  get isCancelled(): boolean {
-    return this.#isCancelled;
-  }
-
-  /** True if Temporal no longer waits for this attempt: what it returns is dropped. */
-  get isLost(): boolean {
-    return this.#isLost;
   }
 
   /** True if no turn is on record. */
@@ -96,7 +88,7 @@ export class KeptRecord {
   async acknowledge(turns: readonly StretchedTurn[]): Promise<boolean> {
     this.#turns = turns;
     await this.#told();
-    return !this.#isDoubtful && !this.#isCancelled && !this.#isLost;
+    return !this.#isDoubtful && !this.isCancelled && !this.isLost;
   }
 
   stop(): void {
@@ -117,7 +109,7 @@ export class KeptRecord {
   }
 
   async #tellOnce(): Promise<void> {
-    if (this.#isLost) return;
+    if (this.isLost) return;
     try {
       const progress = [...this.#progress.values()].slice(-MOST_REPORTED);
       const reported = progress.length === 0 ? undefined : progress;
@@ -125,10 +117,10 @@ export class KeptRecord {
       await this.#tell({ ...defined({ progress: reported }), turns: this.#turns, ...this.#begun });
     } catch (error) {
       if (ENDING.some((kind) => error instanceof kind)) {
-        this.#isCancelled = true;
+        this.isCancelled = true;
         this.#heard.cancelled();
       } else if (error instanceof ActivityNotFoundError) {
-        this.#isLost = true;
+        this.isLost = true;
         this.#heard.lost();
       } else this.#isDoubtful = true;
     }

@@ -2,8 +2,8 @@
  * The activity `stretch`: model step → verdicts → calls that need nobody and may be repeated → results → next model
  * step, until one of its bounds, or until the run has something to do (docs/adr/0058).
  *
- * It owns the order and the record. It does not own model steps, verdicts or dispatches: these are the functions behind
- * the activities `modelStep` and `callTool`, with all of their checks.
+ * Model steps, verdicts and dispatches are the functions behind the activities `modelStep` and `callTool`, with all of
+ * their checks.
  * 1. A turn's calls leave only once Temporal has acknowledged them with their verdicts (INV-G1). If the worker is lost
  *    then, the run takes those calls from the record, and never asks the model again for that step.
  * 2. A turn leaves whole or not at all. One call that must be asked, may run only once or belongs to another queue
@@ -67,10 +67,7 @@ export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   };
 }
 
-/**
- * Takes model steps and makes their calls, for as long as it may.
- * @throws only if nothing was done
- */
+/** @throws only if nothing was done */
 export async function goOn(parts: GoOnParts, life: Lifeline, input: StretchInput): Promise<StretchResult> {
   return await new Attempt(parts, life, input).goOn();
 }
@@ -159,10 +156,7 @@ class Attempt {
     return true;
   }
 
-  /**
-   * Sends the calls of the newest turn, side by side.
-   * @returns the next position; undefined if the run has to do something first
-   */
+  /** @returns the next position; undefined if the run has to do something first */
   async #sent(opened: Position): Promise<Position | undefined> {
     const { calls = [] } = this.#turns.at(-1) ?? {};
     await Promise.all(

@@ -81,27 +81,23 @@ interface Deed {
 }
 
 function deedsIn({ proof, retry, input }: DispatchInput): readonly Deed[] {
-  const provided = (input?.provided ?? []).map((said) => ({ answer: said.provision, decidedAt: timeOf(said) }));
-  return [
-    ...(retry === undefined
-      ? []
-      : [
-          {
-            purpose: 'resolveOutcome' as const,
-            voices: [{ answer: retry.resolution, decidedAt: timeOf(retry) }],
-            describe: (person: string) => `The word of ${person} that the call is sent again`,
-            asks: 'outcome' as const,
-          },
-        ]),
-    ...(proof.kind === 'policy' ? [] : [consentIn(proof)]),
-    {
-      purpose: 'provideInput',
-      voices: [],
-      others: provided,
-      describe: (person) => `The answer of ${person} to what the server asked`,
-      asks: 'input',
-    },
-  ];
+  const deeds: Deed[] = [];
+  if (retry !== undefined)
+    deeds.push({
+      purpose: 'resolveOutcome',
+      voices: [{ answer: retry.resolution, decidedAt: timeOf(retry) }],
+      describe: (person) => `The word of ${person} that the call is sent again`,
+      asks: 'outcome',
+    });
+  if (proof.kind !== 'policy') deeds.push(consentIn(proof));
+  deeds.push({
+    purpose: 'provideInput',
+    voices: [],
+    others: (input?.provided ?? []).map((said) => ({ answer: said.provision, decidedAt: timeOf(said) })),
+    describe: (person) => `The answer of ${person} to what the server asked`,
+    asks: 'input',
+  });
+  return deeds;
 }
 
 /** Lists the votes, the last one first, and what postponed the deadline. */
@@ -217,10 +213,8 @@ export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizat
   return async (input, scheduler) => {
     const said: AuthorizationProof[] = [];
     for (const proof of input.authorizations ?? []) {
-      const voices = [...(proof.further ?? []), proof].map((each) => ({
-        answer: each.answer,
-        decidedAt: timeOf(each),
-      }));
+      const all = [...(proof.further ?? []), proof];
+      const voices = all.map((each) => ({ answer: each.answer, decidedAt: timeOf(each) }));
       const deed: Deed = { purpose: 'authorize', voices, describe: (person) => `The authorization by ${person}` };
       if ((await doubtOf(parts, deed, input, scheduler)) === undefined) said.push(proof);
     }

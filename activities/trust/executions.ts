@@ -48,10 +48,9 @@ async function describe(client: Client, workflowId: string, runId: string): Prom
       Date.now() + DEADLINE_MS,
       async () => await client.workflow.getHandle(workflowId, runId).describe(),
     );
-    const firstRunId = raw.workflowExecutionInfo?.firstRunId;
     return {
       startedAt: startTime.getTime(),
-      firstRunId: firstRunId === undefined || firstRunId === null || firstRunId === '' ? runId : firstRunId,
+      firstRunId: raw.workflowExecutionInfo?.firstRunId || runId,
       taskQueue,
       continued: status.name === 'CONTINUED_AS_NEW',
     };

@@ -96,15 +96,8 @@ async function judgeSpec(
   { namespace, workflowId }: Scheduler,
 ): Promise<TrustSet> {
   const { id, groups, tenant } = initiator;
-  const about = {
-    purpose: 'start',
-    namespace,
-    tenant,
-    workflowId: workflowId ?? '',
-    payload,
-    person: id,
-    groups,
-  } as const;
+  const place = { namespace, tenant, workflowId: workflowId ?? '' };
+  const about = { purpose: 'start', ...place, payload, person: id, groups } as const;
   const { trust, checked } = await checkedByKeys(
     keys,
     tenant,
@@ -112,13 +105,13 @@ async function judgeSpec(
     (found) => found.kind === 'refuse' && found.code === 'TRUST_KEY_UNKNOWN',
   );
   if (checked.kind === 'signed') return trust;
+  const { code, message, facts } = checked;
   // Temporal does not retry this: the key was sought where it would be.
-  const code = checked.code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : checked.code;
-  const message =
-    checked.code === 'TRUST_KEY_UNKNOWN'
-      ? `No key that signed this spec is trusted for tenant ${tenant} (trust.jwks).`
-      : checked.message;
-  throw new CountersignError(code, `The run spec: ${message}`, { path: 'signature', ...checked.facts });
+  const [said, why] =
+    code === 'TRUST_KEY_UNKNOWN'
+      ? (['SIGNER_NOT_ENTITLED', `No key that signed this spec is trusted for tenant ${tenant} (trust.jwks).`] as const)
+      : [code, message];
+  throw new CountersignError(said, `The run spec: ${why}`, { path: 'signature', ...facts });
 }
 
 /** Refuses a captured spec that starts a run later. Once retention removed the first execution nobody can tell (0025). */
@@ -158,11 +151,8 @@ function differenceOf(
     ['grant', grant, given.grants?.find((each) => each.server === server.name)],
     ...(toolset ?? []).map((each): readonly [string, unknown, unknown] => {
       const same = spec.servers.find(({ name }) => name === each.server);
-      return [
-        'list of tools',
-        [same?.name ?? null, each.allowedTools ?? null],
-        [each.server, same?.allowedTools ?? null],
-      ];
+      const [said, signed] = [each.allowedTools ?? null, same?.allowedTools ?? null];
+      return ['list of tools', [same?.name ?? null, said], [each.server, signed]];
     }),
   ];
   return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];

@@ -12,34 +12,27 @@
 import { Context } from '@temporalio/activity';
 import { SIGNING } from '../../../contracts/crypto.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
-import type { Config } from '../../../contracts/schemas/config.ts';
-import type { InputResponse } from '../../../contracts/schemas/input.ts';
 import type { HeldQuestions } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { answersTo } from '../../../domain/request/input.ts';
 import { answersOf } from '../../../domain/request/provision.ts';
 import { canonicalJson } from '../../../domain/text/canonical.ts';
-import type { ReadCatalog, ToolNow } from '../../catalog/reader.ts';
+import type { ToolNow } from '../../catalog/reader.ts';
 import { isRead } from '../../mcp/classify-result.ts';
 import { QUESTION } from '../../mcp/legacy-2025/legacy-calls.ts';
-import type { Conditions } from '../../policy/condition.ts';
 import { verdictOn } from '../../policy/judge.ts';
-import type { CheckSignatures } from '../../trust/dispatch-proof.ts';
 import { checkCatalog } from '../dispatch-check.ts';
+import type { CallToolParts } from '../send.ts';
 import { answerersNow, checkProvided } from '../statement.ts';
-import { createHeldAsking, type HeldAskingParts, type HeldPeople, type HeldRun } from './open-question.ts';
+import { HeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
 import type { Refused, Scheduler } from '../../kit/activity.ts';
 import { ownValue } from '../../kit/json.ts';
 
-export interface HeldAnswerParts {
-  readonly config: Config;
-  readonly conditions: Conditions;
-  readonly readCatalog: ReadCatalog;
-  readonly checkSignatures?: CheckSignatures;
-  /** Without it nobody is asked. */
-  readonly heldRun?: HeldRun;
-}
+export type HeldAnswerParts = Pick<
+  CallToolParts,
+  'config' | 'conditions' | 'readCatalog' | 'checkSignatures' | 'heldRun'
+>;
 
 export interface HeldCall {
   readonly scheduler: Scheduler;
@@ -51,7 +44,8 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   const { hold, callId, attempt, server } = input;
   const { heldRun: run } = parts;
   const { workflowId, runId } = call.scheduler;
-  const seconds = Math.min(hold?.seconds ?? 0, holdSeconds(parts.config, server.name));
+  const configured = ownValue(parts.config.servers, server.name)?.elicitation?.holdSeconds ?? 0;
+  const seconds = Math.min(hold?.seconds ?? 0, configured);
   const { definition } = call.now.tool;
   if (run === undefined || workflowId === undefined || runId === undefined || seconds <= 0 || isRead({ definition }))
     return undefined;
@@ -60,7 +54,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   const warn: HeldAskingParts['warn'] = (message, meta) => {
     log.warn(message, { ...meta });
   };
-  return createHeldAsking({
+  return new HeldAsking({
     run,
     scheduler: { workflowId, runId },
     call: { callId, attempt },
@@ -68,15 +62,11 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
     warn,
     proven: async ({ provided }, asked, askedAt) => {
       const why = await objection(input, provided, { asked, askedAt }, parts, call).catch(lasting);
-      if (why === undefined) return responseIn(provided, asked);
+      if (why === undefined) return answersTo(asked.requests, answersOf([provided])).responses[QUESTION];
       warn('What was answered to a server does not count, and is not given to it.', { callId, code: why.code });
       return { code: why.code };
     },
   });
-}
-
-export function holdSeconds({ servers }: Pick<Config, 'servers'>, name: string): number {
-  return ownValue(servers, name)?.elicitation?.holdSeconds ?? 0;
 }
 
 interface Asked {
@@ -130,8 +120,4 @@ function mismatch({ about, decidedAt }: ProvisionProof, { asked, askedAt }: Aske
   return isAnswer
     ? undefined
     : { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: 'The answer is to another question.' };
-}
-
-function responseIn(proof: ProvisionProof, { requests }: HeldQuestions): InputResponse | undefined {
-  return answersTo(requests, answersOf([proof])).responses[QUESTION];
 }

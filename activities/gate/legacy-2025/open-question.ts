@@ -1,8 +1,7 @@
 /**
  * Has the run put a server's questions to people while the call's connection is held open (docs/adr/0040).
  *
- * It owns how long, how often and in which order questions are asked, and the MAC on questions (`QuestionMacs`). It
- * does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts (`open-answer.ts`,
+ * It does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts (`open-answer.ts`,
  * `activities/gate/statement.ts`).
  * 1. The server hears an answer that was proven, or `cancel`: never a yes of this worker's own.
  * 2. All questions of a dispatch share the time that the operator gave, by this worker's own clock. Their number is at
@@ -13,9 +12,7 @@
  * 5. Only a worker of the zone can make a question's MAC: its key is derived from the zone's private key
  *    (`grants.keys`), for this purpose alone. Ending a dispatch in its worker's place can show people a text, but no
  *    answer to it reaches a server (INV-G1).
- * 6. The MAC covers the whole question as people see it, the hash that matches an answer with a server's request, and
- *    the call, its arguments and server. The hash itself needs no key, so it and an answer with it survive a key
- *    rotation.
+ * 6. The MAC covers the whole question as people see it, with its hash, and the call, its arguments and server.
  * 7. The first key makes the MAC, and all keys prove it. If the key is gone, the question is asked anew.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -41,10 +38,8 @@ import { derivedKeys } from '../../mcp/state-seal.ts';
 
 /** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
 const LOOK_MS = 2_000;
-
 /** A run that is silent for so long is logged. */
 const SILENT_MS = 60_000;
-
 /** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
 export const GRACE_MS = 10_000;
 
@@ -71,12 +66,7 @@ export interface HeldAskingParts {
 export interface HeldPeople {
   readonly ask: AskPeople;
   /** Answers that the server was told so far, in the order of its questions. */
-  readonly told: () => readonly HeldTold[];
-}
-
-export function createHeldAsking(parts: HeldAskingParts): HeldPeople {
-  const asking = new HeldAsking(parts);
-  return { ask: async (...asked) => await asking.ask(...asked), told: () => asking.told };
+  readonly told: readonly HeldTold[];
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -87,7 +77,7 @@ interface Given {
   readonly code?: string;
 }
 
-class HeldAsking {
+export class HeldAsking implements HeldPeople {
   readonly #parts: HeldAskingParts;
   readonly #times: NonNullable<HeldAskingParts['times']>;
   #leftMs: number;
@@ -103,7 +93,7 @@ class HeldAsking {
     this.#leftMs = parts.seconds * 1_000 + this.#times.graceMs;
   }
 
-  async ask(...asked: Parameters<AskPeople>): Promise<InputResponse> {
+  readonly ask: AskPeople = async (...asked) => {
     this.#received += 1;
     if (this.#received > MOST_ROUNDS) {
       this.#warn(`The server asks more than ${MOST_ROUNDS} questions in one call; nobody is asked the others.`);
@@ -112,7 +102,7 @@ class HeldAsking {
     const turn = this.#turn.then(async () => await this.#inTurn(...asked));
     this.#turn = turn;
     return await turn;
-  }
+  };
 
   async #inTurn(...[requests, signal, said]: Parameters<AskPeople>): Promise<InputResponse> {
     if (this.#leftMs <= this.#times.graceMs || signal.aborted) return CANCEL;
@@ -139,11 +129,7 @@ class HeldAsking {
   }
 
   #tells({ response, code }: Given, said: Promise<ErrorCode | undefined> | undefined): void {
-    const told: Mutable<HeldTold> = {
-      round: this.#round,
-      told: response.action,
-      ...defined({ code }),
-    };
+    const told: Mutable<HeldTold> = { round: this.#round, told: response.action, ...defined({ code }) };
     this.told.push(told);
     void said?.then((failed) => {
       if (failed === undefined) return;
@@ -175,10 +161,7 @@ class HeldAsking {
     }
   }
 
-  /**
-   * Repeats a request while the run is silent; undefined if the run refuses.
-   * @throws if `signal` says that the time is over
-   */
+  /** Repeats a request while the run is silent, until `signal` throws; undefined if the run refuses. */
   async #reaching<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const since = performance.now();
     for (;;) {
@@ -215,12 +198,11 @@ function answerIn(given: InputResponse | { readonly code: string } | undefined):
   return response && { response };
 }
 
-// The MAC by which a worker of the zone proves that a server has asked a question in the middle of a call.
-
 const PURPOSE = 'countersign/question/v1';
 
 type AskedCall = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'server' | 'arguments'>;
 
+/** Proves that a worker of the zone was asked a question by a server in the middle of a call. */
 export interface QuestionMacs {
   marked(requests: InputRequests, call: AskedCall): InputRequests;
   /** Tells whether a worker of the zone was asked each of them, in this call and by this server. */
@@ -302,6 +284,7 @@ export class NotHeld extends Error {
   override readonly name = 'NotHeld';
 }
 
+const FINAL = [WorkflowUpdateFailedError, WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
 const DEADLINE_MS = 10_000;
 
 export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {
@@ -314,35 +297,22 @@ export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): 
         async () => await client.connection.withAbortSignal(AbortSignal.any([signal]), act),
       );
     } catch (error) {
-      if (
-        error instanceof WorkflowUpdateFailedError ||
-        error instanceof WorkflowNotFoundError ||
-        error instanceof QueryNotRegisteredError ||
-        error instanceof QueryRejectedError
-      )
-        throw new NotHeld('the run asks nobody', { cause: error });
+      if (FINAL.some((kind) => error instanceof kind)) throw new NotHeld('the run asks nobody', { cause: error });
       throw error;
     }
   };
   return {
     ask: async (workflowId, runId, questions, signal) => {
       const { callId, attempt, round } = questions;
-      return await within(
-        signal,
-        async () =>
-          await client.workflow
-            .getHandle(workflowId, runId)
-            .executeUpdate<HeldAck, [HeldQuestions]>(UPDATES.inputAsked, {
-              args: [questions],
-              updateId: `held/${callId}/${attempt}/${round}`,
-            }),
-      );
+      const updateId = `held/${callId}/${attempt}/${round}`;
+      const run = client.workflow.getHandle(workflowId, runId);
+      const ask = async (): Promise<HeldAck> =>
+        await run.executeUpdate<HeldAck, [HeldQuestions]>(UPDATES.inputAsked, { args: [questions], updateId });
+      return await within(signal, ask);
     },
-    word: async (workflowId, runId, place, signal) =>
-      await within(
-        signal,
-        async () =>
-          await client.workflow.getHandle(workflowId, runId).query<HeldWord, [HeldPlace]>(QUERIES.heldInput, place),
-      ),
+    word: async (workflowId, runId, place, signal) => {
+      const run = client.workflow.getHandle(workflowId, runId);
+      return await within(signal, async () => await run.query<HeldWord, [HeldPlace]>(QUERIES.heldInput, place));
+    },
   };
 }

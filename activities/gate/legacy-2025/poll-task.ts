@@ -2,8 +2,7 @@
  * The activity that asks a server about the progress of a task. It is short, and safe to repeat because it executes
  * nothing.
  *
- * It owns the order open → token → question → outcome. It does not own when to ask (`domain/legacy-2025/tasks.ts`), nor
- * the protocol.
+ * It does not own when to ask (`domain/legacy-2025/tasks.ts`).
  * 1. The seal proves that the call has left by the gate (`seals.ts`); nothing else in the input is believed.
  * 2. A token is minted for each poll and dropped with it. It never names the call, so nothing can be executed by it
  *    (INV-S2).
@@ -14,16 +13,13 @@ import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activit
 import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
-import type { Config } from '../../../contracts/schemas/config.ts';
 import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/wire/legacy-2025.ts';
-import type { LoadToolset, ReadCatalog } from '../../catalog/reader.ts';
 import { currentScheduler } from '../../kit/activity.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
 import { pulsing } from '../../mcp/pulse.ts';
-import type { StateSeal } from '../../mcp/state-seal.ts';
-import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
+import type { TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
-import { resultOf } from '../send.ts';
+import { type CallToolParts, resultOf } from '../send.ts';
 import { accessTo, connectionOf, tokenRequest } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
@@ -37,13 +33,11 @@ const LONGEST_AGAIN_MS = 30_000;
 
 type Unreached = Extract<TaskReport, { kind: 'unreached' }>;
 
-export interface PollTaskParts {
-  readonly config: Config;
-  readonly loadToolset: LoadToolset;
-  readonly readCatalog: ReadCatalog;
-  readonly broker: TokenBroker;
+export interface PollTaskParts extends Pick<
+  CallToolParts,
+  'config' | 'loadToolset' | 'readCatalog' | 'broker' | 'seal'
+> {
   readonly tasks: TaskServer;
-  readonly seal?: StateSeal | undefined;
 }
 
 export function createPollTask(parts: PollTaskParts): (input: PollInput) => Promise<PollResult> {
@@ -145,17 +139,13 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
       return { kind: 'unreached', message, ...defined({ retryAfterMs }) };
     }
     case 'lost':
-      return report.completed === true
-        ? unknown(`${because}${report.reason}`, COMPLETED)
-        : unknown(`${because}${report.reason}`);
+      return unknown(`${because}${report.reason}`, report.completed === true ? COMPLETED : undefined);
     case 'over': {
-      const result =
-        report.ending.kind === 'input' || report.ending.kind === 'task'
-          ? undefined
-          : resultOf(report.ending, undefined, {});
-      return result?.kind === 'ended'
-        ? { kind: 'ended', outcome: result.outcome }
-        : unknown('its result could not be read');
+      const { ending } = report;
+      const isResult = ending.kind !== 'input' && ending.kind !== 'task';
+      const result = isResult ? resultOf(ending, undefined, {}) : undefined;
+      if (result?.kind === 'ended') return { kind: 'ended', outcome: result.outcome };
+      return unknown('its result could not be read');
     }
   }
 }

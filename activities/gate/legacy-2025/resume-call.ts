@@ -1,8 +1,7 @@
 /**
  * The activity that asks a server for the answer to a call whose worker is lost (docs/adr/0039).
  *
- * It owns what must still hold before anything is asked. It does not own the asking
- * (`activities/mcp/legacy-2025/answer-stream.ts`).
+ * It does not own the asking (`activities/mcp/legacy-2025/answer-stream.ts`).
  * 1. It cannot send a call: it holds no `ToolServer` (INV-G1, INV-X1).
  * 2. The sealed point that the lost worker left proves that the call passed the gate, and opens for this call alone.
  *    Before a token is minted, three things are checked again: who schedules this, what was signed, and that policy now
@@ -56,7 +55,7 @@ interface Admitted extends LeftBehind {
 export function createResumeCall(parts: ResumeCallParts): (input: ResumeInput) => Promise<DispatchResult> {
   return async (input) => {
     const told: Told = { last: { phase: 'sent', resume: input.resume } };
-    // The heartbeat starts before admission, however long that takes: the next worker must know where the answer comes.
+    // However long admission takes, the next worker must know where the answer comes.
     const { callId } = input;
     const pulse = startPulse({ heartbeat: (details) => heartbeat({ ...details, callId }) }, told.last);
     try {

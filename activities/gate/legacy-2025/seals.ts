@@ -100,14 +100,7 @@ export async function taskResult(
   };
 }
 
-export interface OpenedTask {
-  readonly id: TaskId;
-  readonly authorization: NonNullable<ReturnType<typeof authorizationOf>>;
-  /** Tokens that the server has seen; it may repeat them in the task's result. */
-  readonly shown: readonly string[];
-}
-
-export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
+export async function openedTask(input: PollInput, seal: StateSeal | undefined) {
   const text = await seal?.open(input.sealed, taskBindingOf(input));
   if (text === undefined) return undefined;
   // Sound: only `taskResult` above seals for this use.
@@ -122,15 +115,10 @@ function taskBindingOf(input: Pick<DispatchInput, 'run' | 'callId' | 'attempt' |
   return { use: 'task', ...callBinding(input), attempt: input.attempt };
 }
 
-// Carries the place where a call's answer comes from the worker that sent the call to the one that asks for its answer.
-//
-// It owns what the place is bound to, and that it is in clear in these two processes alone (INV-S1). It does not own
-// the sealing (`activities/mcp/state-seal.ts`).
-// 1. A point that opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing happens
-//    after the gate.
-// 2. The authority of the call is sealed with the point. The asking worker gets no other authorization, and knows what
-//    the server saw.
-
+/**
+ * The place where a call's answer comes, with the authority of the call: in clear in the worker that sent the call and
+ * the one that asks for its answer alone (INV-S1). If it opens, a worker of the zone had sent exactly this call (INV-G1).
+ */
 export interface LeftBehind {
   readonly point: ResumePoint;
   readonly authority: CallAuthority;

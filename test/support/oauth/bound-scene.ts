@@ -68,7 +68,7 @@ export async function listedBy(
   at: Pick<ProofGuard, 'url'>,
 ): Promise<{ readonly listing: ToolListing }> {
   const { signal } = new AbortController();
-  return await listAuthorized({ broker, server: toolServer(), request: requestAt(at), access: ACCESS, signal });
+  return await listAuthorized(broker, toolServer(), requestAt(at), ACCESS, signal);
 }
 
 export interface CalledBy {

@@ -285,19 +285,14 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
       server: 'files',
       serverUrl: 'https://files.example/mcp',
     };
-    return await listAuthorized({
-      broker: { mint },
-      server: {
-        list: async () => {
-          const code = fails[(at += 1) - 1];
-          if (code !== undefined) throw new CountersignError(code, `refused ${at}.`, { server: 'files' });
-          return EMPTY;
-        },
+    const server = {
+      list: async () => {
+        const code = fails[(at += 1) - 1];
+        if (code !== undefined) throw new CountersignError(code, `refused ${at}.`, { server: 'files' });
+        return EMPTY;
       },
-      request,
-      access,
-      signal: new AbortController().signal,
-    }).then(
+    };
+    return await listAuthorized({ mint }, server, request, access, new AbortController().signal).then(
       ({ listing, token }) => ({ listing, token: token.accessToken }),
       (error: unknown) => (error instanceof CountersignError ? { code: error.code, message: error.message } : error),
     );

@@ -8,7 +8,7 @@ import {
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
 import {
-  createHeldAsking,
+  HeldAsking,
   createHeldRun,
   type HeldAskingParts,
   type HeldPeople,
@@ -41,7 +41,7 @@ describe('questions on an open connection, one after the other, for so long and 
   }
 
   function heldPeople(more: Partial<HeldAskingParts> = {}): HeldPeople {
-    return createHeldAsking({
+    return new HeldAsking({
       run,
       scheduler: { workflowId: 'wf', runId: 'run' },
       call: { callId: 't1.c0', attempt: 2 },
@@ -198,7 +198,7 @@ describe('questions on an open connection, one after the other, for so long and 
       await run.hasAsked(1);
       run.says(ANSWERED);
       expect(await answer).toEqual(CANCEL);
-      expect(people.told()).toEqual([]);
+      expect(people.told).toEqual([]);
     });
 
     test('whose answers cannot be given to the server: the log says so, once and why', async () => {
@@ -247,7 +247,7 @@ describe('questions on an open connection, one after the other, for so long and 
       await run.hasAsked(5);
       run.says({ kind: 'closed' });
       await closed;
-      expect(told()).toEqual([
+      expect(told).toEqual([
         { round: 1, told: 'accept' },
         { round: 2, told: 'decline' },
         { round: 3, told: 'cancel', code: 'SIGNATURE_INVALID' },
@@ -266,7 +266,7 @@ describe('questions on an open connection, one after the other, for so long and 
       await run.hasAsked(1);
       takenBack.abort();
       await answer;
-      expect(told()).toEqual([]);
+      expect(told).toEqual([]);
     });
   });
 });
