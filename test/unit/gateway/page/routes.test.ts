@@ -199,8 +199,9 @@ async function post(
   csrf = ANN.csrf,
 ): Promise<Answer> {
   const sentFields = Object.entries({ csrf, ...fields });
-  const pairs = sentFields.flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
-  return await ask(url, { method: 'POST', body: new URLSearchParams(pairs) });
+  const body = new URLSearchParams();
+  for (const [name, values] of sentFields) for (const value of [values].flat()) body.append(name, value);
+  return await ask(url, { method: 'POST', body });
 }
 
 function entryOf(fact: LedgerEntry['fact']): LedgerEntry {
@@ -640,7 +641,7 @@ describe('other answers', () => {
       },
     },
   } satisfies Record<string, ApprovalRequest['about']>;
-  const asks = (fields: FormRequest['fields'], required: readonly string[] = []): void => {
+  const asks = (fields: FormRequest['fields'], required: string[] = []): void => {
     const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required, fields };
     shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
   };
