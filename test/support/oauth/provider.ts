@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
 import { defined } from '../../../contracts/defined.ts';
-import { listenOnLoopback } from '../servers/loopback-server.ts';
+import { bodyOf, listenOnLoopback } from '../servers/loopback-server.ts';
 
 /** A token request as it arrived. */
 export interface TokenRequestSeen {
@@ -261,13 +261,12 @@ async function listen(handler: Handler): Promise<{ issuer: string; close: () => 
 }
 
 function recordForm(request: IncomingMessage, seen: TokenRequestSeen[], done?: (form: TokenRequestSeen) => void): void {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
+  void bodyOf(request).then((body) => {
+    const { authorization, dpop } = request.headers;
     const form = {
-      authorization: request.headers.authorization,
-      ...(typeof request.headers['dpop'] === 'string' ? { proof: request.headers['dpop'] } : {}),
-      form: new URLSearchParams(Buffer.concat(chunks).toString()),
+      authorization,
+      ...(typeof dpop === 'string' ? { proof: dpop } : {}),
+      form: new URLSearchParams(body),
     };
     seen.push(form);
     done?.(form);
