@@ -40,6 +40,25 @@ function call(fields: Partial<ToolCall>, connection: object = {}) {
   return toolServer().call(aConnection({ url: server.url, ...connection }), aCall(fields));
 }
 
+/** Asks, and says in its result what it was answered. */
+function asking(id: string | number): (exchange: CallExchange) => void {
+  return (exchange) => {
+    exchange.stream(question(id));
+    void answerAt(server, id).then(({ result }) => end(exchange, result));
+  };
+}
+
+/** Turns the answer to the first question away with this status. */
+function refusingAnswers(status: number): Pick<RawServerScript, 'intercept'> {
+  return {
+    intercept: (_, response, rpcMethod, id) => {
+      if (rpcMethod !== undefined || id !== 1) return false;
+      response.writeHead(status).end();
+      return true;
+    },
+  };
+}
+
 describe('what a server is told', () => {
   test('one of 2025-11-25: that it may ask, where the call may ask people, and nothing else', async () => {
     await start(({ result }) => result({ content: [] }));
@@ -78,10 +97,7 @@ describe('what a server is told', () => {
 
 describe('a question', () => {
   test('is put before people, and the server gets their answer on a request of its own', async () => {
-    await start((exchange) => {
-      exchange.stream(question('q-1'));
-      void answerAt(server, 'q-1').then(({ result }) => end(exchange, result));
-    });
+    await start(asking('q-1'));
     const { people, asked, answer } = somebody();
     const ending = call({ people });
     const { requests } = await asked;
@@ -134,10 +150,7 @@ describe('a question', () => {
   });
 
   test('stops the time of the call, which goes on with the answer', async () => {
-    await start((exchange) => {
-      exchange.stream(question(1));
-      void answerAt(server, 1).then(({ result }) => end(exchange, result));
-    });
+    await start(asking(1));
     const timeoutMs = 300;
     const people: AskPeople = async () => {
       // Another deadline of the same time, that began later and that nobody holds, is over first.
@@ -473,19 +486,10 @@ describe('an answer that the server turns away', () => {
 
   test('whoever asked people hears that it was, and why', async () => {
     const why = later<unknown>();
-    await start(
-      (exchange) => {
-        exchange.stream(question(1));
-        void why.promise.then(() => end(exchange, 'never mind'));
-      },
-      {
-        intercept: (_, response, rpcMethod, id) => {
-          if (rpcMethod !== undefined || id !== 1) return false;
-          response.writeHead(401).end();
-          return true;
-        },
-      },
-    );
+    await start((exchange) => {
+      exchange.stream(question(1));
+      void why.promise.then(() => end(exchange, 'never mind'));
+    }, refusingAnswers(401));
     const people: AskPeople = (_requests, _signal, said) => {
       void said?.then(why.resolve);
       return Promise.resolve(YES);
@@ -495,19 +499,7 @@ describe('an answer that the server turns away', () => {
   });
 
   test('and gives a result all the same: it counts', async () => {
-    await start(
-      (exchange) => {
-        exchange.stream(question(1));
-        void answerAt(server, 1).then(() => end(exchange, 'never mind'));
-      },
-      {
-        intercept: (_, response, rpcMethod, id) => {
-          if (rpcMethod !== undefined || id !== 1) return false;
-          response.writeHead(500).end();
-          return true;
-        },
-      },
-    );
+    await start(asking(1), refusingAnswers(500));
     expect(await call({ people: accepting })).toMatchObject({ kind: 'executed' });
   });
 });
