@@ -255,22 +255,7 @@ describe('what is not put before people', () => {
     ['sampling', 'sampling/createMessage', { messages: [], maxTokens: 1 }, -32_601],
     ['roots', 'roots/list', {}, -32_601],
     ['a method that nobody knows', 'bank/transfer', {}, -32_601],
-    [
-      'a page that is not https',
-      'elicitation/create',
-      { mode: 'url', message: 'x', url: 'javascript:alert(1)' },
-      -32_602,
-    ],
-    [
-      'a page with a password',
-      'elicitation/create',
-      { mode: 'url', message: 'x', url: 'https://a:b@c.example/' },
-      -32_602,
-    ],
     ['a form that is none', 'elicitation/create', { message: 'x', requestedSchema: { type: 'array' } }, -32_602],
-    ['no parameters', 'elicitation/create', {}, -32_602],
-    ['a text without end', 'elicitation/create', { ...A_QUESTION, message: 'x'.repeat(40_000) }, -32_602],
-    ['what nests without end', 'elicitation/create', { ...A_QUESTION, more: nested(500) }, -32_602],
   ];
 
   test.each(HOSTILE)('%s', async (_, method, params, code) => {
@@ -298,12 +283,6 @@ describe('what is not put before people', () => {
     expect(await answerAt(server, 7)).toMatchObject({ error: { code: -32_601 } });
   });
 });
-
-function nested(levels: number): unknown {
-  let value: unknown = 'x';
-  for (let level = 0; level < levels; level += 1) value = [value];
-  return value;
-}
 
 // Calls that end while a question is open, and servers that turn an answer away: what is known of the call itself.
 
