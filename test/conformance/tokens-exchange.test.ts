@@ -225,8 +225,6 @@ describe('token exchange at a hostile authorization server', () => {
   );
 });
 
-// Enterprise-managed authorization of MCP: the identity provider's word (ID-JAG) becomes a token of the server's issuer.
-
 describe('enterprise-managed authorization', () => {
   let people: Identity;
   let atServer: RunningProvider;

@@ -176,8 +176,6 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
   });
 }
 
-// Answers that are larger than this service reads: nobody knows what they said.
-
 const EVENTS = 'text/event-stream';
 /** Each is two values by their marks, and three bytes. */
 const OBJECTS = `[${'{},'.repeat(260_000)}0]`;
