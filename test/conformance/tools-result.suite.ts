@@ -3,13 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
 import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';
-import {
-  aCall,
-  aConnection,
-  aDefinition,
-  observedArtifacts,
-  type ToolServerHarness,
-} from '../support/activities/tool-call.ts';
+import { aCall, aConnection, observedArtifacts, type ToolServerHarness } from '../support/activities/tool-call.ts';
 import { acts, type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 type Executed = Extract<CallEnding, { kind: 'executed' }>;
