@@ -148,22 +148,6 @@ describe('an authorization server', () => {
   });
 
   const token = () => ({ body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 } });
-  test.each([
-    'https://169.254.169.254/token',
-    'https://10.0.0.1/token',
-    'https://127.0.0.1:1/token',
-    'https://elsewhere.example/token',
-  ])('that names %s as its token endpoint gets no secret sent there', async (endpoint) => {
-    const server = kept(
-      await startHostile({ metadata: (issuer) => ({ body: { issuer, token_endpoint: endpoint } }), token }),
-    );
-    await expect(brokerFor(withClient(server.issuer)).mint(requestFor('notes'))).rejects.toMatchObject({
-      code: 'EGRESS_FORBIDDEN',
-      facts: { host: new URL(endpoint).hostname },
-    });
-    expect(server.seen).toEqual([]);
-  });
-
   test('may have its token endpoint elsewhere where the operator names that', async () => {
     const elsewhere = kept(await startHostile({ token }));
     const server = kept(

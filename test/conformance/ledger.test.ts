@@ -159,8 +159,6 @@ function ledgerSuite({ name, create }: LedgerHarness): void {
   });
 }
 
-// Both sinks against the suite of their port, and what only one of them can do.
-
 let parent: string;
 beforeAll(async () => {
   parent = await mkdtemp(join(tmpdir(), 'countersign-ledger-'));

@@ -20,7 +20,7 @@ import { createWebhookChannel } from '../../activities/notify/webhook.ts';
 import { Channel } from '../../contracts/schemas/channels.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { until } from '../support/until.ts';
-import { listenOnLoopback } from '../support/servers/loopback-server.ts';
+import { bodyOf, listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { type SlackServer, startSlackServer } from '../support/servers/slack-server.ts';
@@ -193,10 +193,8 @@ describe('the webhook', () => {
     const seed = privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-32);
     let got: { readonly headers: IncomingHttpHeaders; readonly body: string } | undefined;
     const server = await listenOnLoopback((asked, response) => {
-      const chunks: Buffer[] = [];
-      asked.on('data', (chunk: Buffer) => chunks.push(chunk));
-      asked.on('end', () => {
-        got = { headers: asked.headers, body: Buffer.concat(chunks).toString('utf8') };
+      void bodyOf(asked).then((body) => {
+        got = { headers: asked.headers, body };
         response.writeHead(200).end();
       });
     });
@@ -222,9 +220,21 @@ describe('the webhook', () => {
 });
 
 describe('mail', () => {
-  test('goes to each address once, and its headers say that nobody wrote it', async () => {
+  /** A server of mail, and a channel to it. */
+  async function mailing(
+    over: Record<string, unknown> = {},
+    options: Parameters<typeof createMailChannel>[3] = {},
+    ms?: number,
+  ) {
     const server = await newMailServer();
-    await createMailChannel('it', mailTo(server.port, { to: ['log@example.com'] }), loopbackEgress()).send(message());
+    return { server, channel: createMailChannel('it', mailTo(server.port, over), loopbackEgress(), options, ms) };
+  }
+  const UNDELIVERED = { code: 'MESSAGE_UNDELIVERED' };
+  const REFUSED = { code: 'MESSAGE_REFUSED' };
+
+  test('goes to each address once, and its headers say that nobody wrote it', async () => {
+    const { server, channel } = await mailing({ to: ['log@example.com'] });
+    await channel.send(message());
     const [mail] = server.mails;
     expect(mail?.to).toEqual(['log@example.com', 'ann@example.com', 'ops@example.com']);
     expect(mail?.from).toBe('countersign@example.com');
@@ -236,8 +246,7 @@ describe('mail', () => {
   });
 
   test('who closed a request is not told so, and nobody else is no failure', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     const requests = [request({ closed: { status: 'approved', by: 'ann' } })];
     await channel.send(message({ event: 'closed', requests }));
     expect(server.mails.map(({ to }) => to)).toEqual([['ops@example.com']]);
@@ -246,21 +255,19 @@ describe('mail', () => {
   });
 
   test('a message for people without an address is a failure that is not tried again', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { channel } = await mailing();
     const sent = channel.send(message({ to: { ids: ['zoe'], groups: ['none'] } }));
-    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(sent).rejects.toMatchObject(REFUSED);
   });
 
   test.each([
     ['expired', undefined, ['zoe'], ['none']],
     ['approved', 'ann', ['ann', 'zoe'], []],
   ] as const)('that a request is closed (%s by %s) is no exception', async (status, by, ids, groups) => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     const requests = [request({ closed: { status, ...(by && { by }) } })];
     const sent = channel.send(message({ event: 'closed', requests, to: { ids, groups } }));
-    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(sent).rejects.toMatchObject(REFUSED);
     // Who closed it needs no address.
     const closed = [request({ closed: { status: 'approved', by: 'zoe' } })];
     const own = message({ event: 'closed', requests: closed, to: { ids: ['zoe'], groups: [] } });
@@ -269,8 +276,7 @@ describe('mail', () => {
   });
 
   test('people are known as policy compares ids', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), { idCase: 'ignored' });
+    const { server, channel } = await mailing({}, { idCase: 'ignored' });
     await channel.send(message({ to: { ids: ['ANN'], groups: [] } }));
     await channel.send(
       message({
@@ -283,11 +289,10 @@ describe('mail', () => {
   });
 
   test('an address that the server refuses is told of, and nobody gets the mail twice because of it', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     server.refuse('ops@example.com', 451);
     const first: unknown = await channel.send(message()).catch((error: unknown) => error);
-    expect(first).toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(first).toMatchObject(UNDELIVERED);
     expect(String(first)).toContain('1 of 2 addresses');
     expect(String(first)).not.toContain('ops@example.com');
     server.refuse('ops@example.com', undefined);
@@ -295,60 +300,55 @@ describe('mail', () => {
     expect(server.mails.map(({ to }) => to)).toEqual([['ann@example.com'], ['ops@example.com']]);
     server.refuse('ann@example.com', 550);
     const other = message({ id: `msg_${'c'.repeat(64)}` });
-    await expect(channel.send(other)).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(channel.send(other)).rejects.toMatchObject(REFUSED);
     expect(server.mails).toHaveLength(3);
   });
 
   test('a mail that was sent whole and got no answer is sent once more, and no third time', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     server.loseAnswers(true);
-    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
-    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(channel.send(message())).rejects.toMatchObject(UNDELIVERED);
+    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject(REFUSED);
     expect(server.mails).toHaveLength(2);
   });
 
   test('a try that was put off before it was made is none of the two', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     channel.putOff?.(message());
     server.loseAnswers(true);
     const again = async () => await channel.send(message({ repeated: true }));
-    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
-    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(again()).rejects.toMatchObject(UNDELIVERED);
+    await expect(again()).rejects.toMatchObject(REFUSED);
     expect(server.mails).toHaveLength(2);
   });
 
   test('a server that is slow has not more than two tries, and none that goes on beside another', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), {}, 3_000);
+    const { server, channel } = await mailing({}, {}, 3_000);
     server.loseAnswers('silent');
     const first: unknown = await channel.send(message()).catch((error: unknown) => error);
-    expect(first).toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(first).toMatchObject(UNDELIVERED);
     expect(String(first)).toContain('timed out');
     await until(() => server.open() === 0, { what: 'the end of the connection' });
-    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject(REFUSED);
     expect(server.mails).toHaveLength(2);
   });
 
   test('a try that did not send the whole mail is none of the two', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     const again = async () => await channel.send(message({ repeated: true }));
     server.become('busy');
-    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(channel.send(message())).rejects.toMatchObject(UNDELIVERED);
     server.become('well');
     server.loseAnswers('early');
-    for (const _ of [1, 2]) await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    for (const _ of [1, 2]) await expect(again()).rejects.toMatchObject(UNDELIVERED);
     server.loseAnswers(true);
-    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
-    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    await expect(again()).rejects.toMatchObject(UNDELIVERED);
+    await expect(again()).rejects.toMatchObject(REFUSED);
     expect(server.mails).toHaveLength(2);
   });
 
   test('no address in foreign text is one that mail programs make a link of', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const { server, channel } = await mailing();
     const evil = 'https://evil.example';
     await channel.send(
       message({ requests: [request({ tool: evil, arguments: evil, because: evil, explain: [evil] })] }),
@@ -360,9 +360,8 @@ describe('mail', () => {
   });
 
   test('a server without TLS gets nothing where TLS is asked for', async () => {
-    const server = await newMailServer();
-    const channel = createMailChannel('it', mailTo(server.port, { tls: 'starttls' }), loopbackEgress());
-    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    const { server, channel } = await mailing({ tls: 'starttls' });
+    await expect(channel.send(message())).rejects.toMatchObject(REFUSED);
     expect([server.mails, server.users]).toEqual([[], []]);
   });
 
@@ -370,7 +369,7 @@ describe('mail', () => {
     const server = await newMailServer();
     const rules = { allowLoopback: false, allowInsecure: false, allowPrivate: [] };
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress({ rules }));
-    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(channel.send(message())).rejects.toMatchObject(UNDELIVERED);
     expect(server.connections()).toBe(0);
   });
 });

@@ -1,19 +1,18 @@
 /**
  * Bound tokens (DPoP, RFC 9449) by each way to a token, and servers that send back what they were sent (INV-S1).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Server } from '@modelcontextprotocol/server';
 import { decodeJwt } from 'jose';
 import { createMemoryVault, entryOf } from '../support/builders/vault.ts';
 import {
   AT_SERVER,
   boundBroker,
-  type BoundScene,
+  boundScenes,
   calledBy,
   ECHOED,
   listedBy,
   requestAt,
-  startBoundScene,
   TOOL_SCOPES,
   verdictsOf,
 } from '../support/oauth/bound-scene.ts';
@@ -28,31 +27,17 @@ import {
   idJagGrant,
   zonedBroker,
 } from '../support/oauth/grants.ts';
-import { type ProofRules, startProofGuard } from '../support/oauth/proof-guard.ts';
-import { type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
+import { startProofGuard } from '../support/oauth/proof-guard.ts';
+import { startProvider } from '../support/oauth/provider.ts';
 import { startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { listenOnLoopback } from '../support/servers/loopback-server.ts';
-import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import { serveSdk } from '../support/servers/sdk-server.ts';
 import { signingKey } from '../support/signing/keys.ts';
 import { silenceProvider } from './tokens.suite.ts';
 
 silenceProvider();
 
-let everything: RunningMcpServer;
-beforeAll(async () => {
-  everything = await startEverythingServer();
-});
-const open: { close(): Promise<void> }[] = [];
-afterAll(async () => {
-  await Promise.all([everything, ...open].map(async (each) => each.close()));
-});
-
-async function scene(rules: Partial<ProofRules> = {}, options: Partial<ProviderOptions> = {}): Promise<BoundScene> {
-  const started = await startBoundScene(everything.url, rules, options);
-  open.push(started);
-  return started;
-}
+const { scene, open, behind } = boundScenes();
 
 describe('other ways to a token', () => {
   test('token exchange', async () => {
@@ -117,7 +102,7 @@ describe('other ways to a token', () => {
     'a refresh token, at an issuer with proofs %s: it is used once',
     async (proofs) => {
       let issuer = '';
-      const guard = await startProofGuard(everything.url, { issuer: () => issuer, keysUrl: () => `${issuer}/jwks` });
+      const guard = await startProofGuard(behind(), { issuer: () => issuer, keysUrl: () => `${issuer}/jwks` });
       const resources = { [guard.url]: AT_SERVER };
       const provider = await startRefreshProvider({ client: CLIENT, resources, ...(proofs && { proofs }) });
       ({ issuer } = provider);
@@ -162,7 +147,7 @@ describe('other ways to a token', () => {
         const body = JSON.stringify({ keys: [{ ...key.publicJwk, kid: 'issuer-1', alg: 'ES256' }] });
         response.writeHead(200, { 'content-type': 'application/json' }).end(body);
       });
-      const guard = await startProofGuard(everything.url, {
+      const guard = await startProofGuard(behind(), {
         issuer: () => ISSUER,
         keysUrl: () => keys.origin,
         metadata,

@@ -2,46 +2,31 @@
  * Tokens that are bound to a key of their call (DPoP, RFC 9449), from an authorization server that we did not write to
  * an MCP server that we did not write, with a guard between that reads every proof by itself.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import type { TokenBroker } from '../../activities/tokens/port.ts';
+import type { MintedToken, TokenBroker } from '../../activities/tokens/port.ts';
 import type { SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import {
   boundBroker,
   type BoundScene,
+  boundScenes,
   calledBy,
   callsAt,
   ECHOED,
   listedBy,
   requestAt,
-  startBoundScene,
   TOOL_SCOPES,
   verdictsOf,
 } from '../support/oauth/bound-scene.ts';
 import { brokerFor, CLIENT, expectNoSecret, runOf, SECRET } from '../support/oauth/broker.ts';
-import type { ProofRules } from '../support/oauth/proof-guard.ts';
-import { type HostileServer, type ProviderOptions, startHostile } from '../support/oauth/provider.ts';
+import { type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
-import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import { signingKey, signingKeysOf } from '../support/signing/keys.ts';
 import { silenceProvider } from './tokens.suite.ts';
 
 silenceProvider();
 
-let everything: RunningMcpServer;
-beforeAll(async () => {
-  everything = await startEverythingServer();
-});
-const open: { close(): Promise<void> }[] = [];
-afterAll(async () => {
-  await Promise.all([everything, ...open].map(async (each) => each.close()));
-});
-
-async function scene(rules: Partial<ProofRules> = {}, options: Partial<ProviderOptions> = {}): Promise<BoundScene> {
-  const started = await startBoundScene(everything.url, rules, options);
-  open.push(started);
-  return started;
-}
+const { scene, open } = boundScenes();
 
 describe('client credentials', () => {
   let at: BoundScene;
@@ -115,32 +100,24 @@ describe('a stolen token', () => {
     const stolen = token.accessToken ?? '';
     const [{ proof = '' } = {}] = callsAt(at.guard);
     const { url } = at.guard;
-    expect(await replayed(url, { authorization: `Bearer ${stolen}` })).toMatchObject({
-      status: 401,
-      text: expect.stringContaining('shown as a bearer token'),
-    });
-    expect(await replayed(url, { authorization: `DPoP ${stolen}` })).toMatchObject({ status: 401, text: 'no proof' });
-    expect(await replayed(url, { authorization: `DPoP ${stolen}`, dpop: proof })).toMatchObject({
-      status: 401,
-      text: 'the proof was used',
-    });
-    const other = await boundBroker(at).mint(requestAt(at.guard));
-    let theirs = '';
-    await other.binding?.send(stolen, url, { method: 'POST' }, async (_, { headers }) => {
-      theirs = new Headers(headers).get('dpop') ?? '';
-      return new Response();
-    });
-    expect(await replayed(url, { authorization: `DPoP ${stolen}`, dpop: theirs })).toMatchObject({
-      status: 401,
-      text: 'the token is bound to another key',
-    });
+    const refuses = async (why: string, headers: Record<string, string>) =>
+      expect(await replayed(url, headers)).toEqual({ status: 401, text: expect.stringContaining(why) });
+    await refuses('shown as a bearer token', { authorization: `Bearer ${stolen}` });
+    const authorization = `DPoP ${stolen}`;
+    await refuses('no proof', { authorization });
+    await refuses('the proof was used', { authorization, dpop: proof });
+    const proofOf = async ({ binding }: MintedToken): Promise<string> => {
+      let made = '';
+      await binding?.send(stolen, url, { method: 'POST' }, async (_, { headers }) => {
+        made = new Headers(headers).get('dpop') ?? '';
+        return new Response();
+      });
+      return made;
+    };
+    const theirs = await proofOf(await boundBroker(at).mint(requestAt(at.guard)));
+    await refuses('the token is bound to another key', { authorization, dpop: theirs });
     // Control: with its own key the same token is let through.
-    let own = '';
-    await token.binding?.send(stolen, url, { method: 'POST' }, async (_, { headers }) => {
-      own = new Headers(headers).get('dpop') ?? '';
-      return new Response();
-    });
-    expect((await replayed(url, { authorization: `DPoP ${stolen}`, dpop: own })).status).toBe(200);
+    expect((await replayed(url, { authorization, dpop: await proofOf(token) })).status).toBe(200);
   });
 });
 

@@ -223,24 +223,7 @@ describe('token exchange at a hostile authorization server', () => {
       expect(ended()).toEqual([own, own]);
     },
   );
-
-  test('a redirect of the token endpoint takes the assertion nowhere', async () => {
-    const elsewhere = await startHostile({ token: () => ({ body: GOOD }) });
-    server = await startHostile({
-      token: () => ({ status: 307, headers: { location: `${elsewhere.issuer}/token` }, body: {} }),
-    });
-    const client = { issuer: server.issuer, clientId: CLIENT.id, clientSecret: SECRET, actor: 'client' as const };
-    const zoned = await zonedBroker({ kind: 'token-exchange', ...client, scopes: SCOPES });
-    await expect(zoned.broker.mint(await zoned.request('subject-canary-1', 'write'))).rejects.toMatchObject({
-      code: 'TOKEN_REFUSED',
-    });
-    expect(elsewhere.seen).toEqual([]);
-    expect(elsewhere.discoveries()).toBe(0);
-    await elsewhere.close();
-  });
 });
-
-// Enterprise-managed authorization of MCP: the identity provider's word (ID-JAG) becomes a token of the server's issuer.
 
 describe('enterprise-managed authorization', () => {
   let people: Identity;

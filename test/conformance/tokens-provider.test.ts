@@ -212,8 +212,6 @@ describe('client credentials at a real authorization server', () => {
   });
 });
 
-// Tokens that are ended with their call (RFC 7009), at a server that we did not write and at ones that do not behave.
-
 describe('revocation at a real authorization server', () => {
   let provider: RunningProvider;
   beforeAll(async () => {

@@ -449,21 +449,15 @@ describe('a refresh token at a hostile authorization server', () => {
     expect((await held())?.renewal).toBeUndefined();
   });
 
-  test('a token endpoint that may not be contacted is sent nothing, and the token is as good as before', async () => {
-    const metadata = { issuer: server.issuer, token_endpoint: 'https://elsewhere.example.com/token' };
-    server.behave({ metadata: () => ({ body: metadata }) });
+  test.each([
+    ['may not be contacted', 'https://elsewhere.example.com/token', 'EGRESS_FORBIDDEN'],
+    ['is without TLS', 'http://evil.example.com/token', 'TOKEN_REFUSED'],
+  ])('INV-S1: a token endpoint that %s is sent nothing, and the token is as good as before', async (_, url, code) => {
+    server.behave({ metadata: (issuer) => ({ body: { issuer, token_endpoint: url } }) });
     const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
-    expect(error).toMatchObject({ code: 'EGRESS_FORBIDDEN' });
+    expect(error).toMatchObject({ code });
     expectNoSecret(error, TOKEN, SECRET);
     expect(await held()).toMatchObject({ secret: { token: TOKEN } });
-    expect((await held())?.renewal).toBeUndefined();
-  });
-
-  test('INV-S1: metadata with a token endpoint without TLS are sent nothing', async () => {
-    const metadata = { issuer: server.issuer, token_endpoint: 'http://evil.example.com/token' };
-    server.behave({ metadata: () => ({ body: metadata }) });
-    const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED' });
     expect((await held())?.renewal).toBeUndefined();
   });
 

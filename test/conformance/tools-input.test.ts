@@ -155,25 +155,6 @@ describe('a state that the server takes no more', () => {
   });
 });
 
-test.each([
-  ['that is named: it begins anew', { message: 'Invalid or expired requestState' }, 2],
-  ['that is not named: it ends', { message: 'No.' }, 1],
-  // Low-level servers report so what a tool has already done (INV-X1).
-  ['named in what is said of a result: it ends', { message: 'Output validation error: data/state must be string' }, 1],
-])('a refused state %s', async (_, error, calls) => {
-  const raw = await startRawServer({
-    era: 'modern',
-    onCall: ({ id, json }) => json(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32_602, ...error } })),
-  });
-  const leg: Leg = { responses: {}, state: 'a-state-of-the-server', used: [] };
-  await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
-    aConnection({ url: raw.url }),
-    aCall({ input: { answers: [], dispatch: '1.1', leg } }),
-  );
-  expect(raw.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toHaveLength(calls);
-  await raw.close();
-});
-
 test('a server of an earlier revision is never told that it may ask: its question would die with the call', async () => {
   const legacy = await startRawServer({ era: 'legacy', onCall: ({ result }) => result({ content: [] }) });
   const call = aCall({ input: NEW });

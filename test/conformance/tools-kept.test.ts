@@ -13,7 +13,12 @@ import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { until } from '../support/until.ts';
-import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
+import {
+  type RawServer,
+  type RawServerScript,
+  type SeenRequest,
+  startRawServer,
+} from '../support/servers/raw-server.ts';
 
 const OPENED = ['initialize', 'notifications/initialized'];
 const isCall = ({ rpcMethod }: SeenRequest): boolean => rpcMethod === 'tools/call';
@@ -38,6 +43,11 @@ function create(parts: Pick<McpToolServerOptions, 'keptMs'> = {}): ToolServer {
     egress: loopbackEgress(),
     ...parts,
   });
+}
+
+/** Changes what the server does from now on. */
+function become(script: Partial<RawServerScript>): void {
+  server.become({ era: 'legacy', sessions: 'checked', ...script });
 }
 
 function of(run: string | undefined, fields: Partial<ServerConnection> = {}): ServerConnection {
@@ -66,9 +76,7 @@ test('a session that is handed back after the end of the worker is ended too', a
 });
 
 test('the calls of a run go on in the session of its list', async () => {
-  server.become({
-    era: 'legacy',
-    sessions: 'checked',
+  become({
     pages: [[{ name: 'write_file', inputSchema: { type: 'object' } }]],
   });
   await tools.list(of('run-1'), new AbortController().signal);
@@ -155,8 +163,7 @@ test.each([
     'answers 404 without a word',
     () => {
       let refused = 0;
-      server.become({
-        era: 'legacy',
+      become({
         sessions: true,
         onCall: ({ status, execute, result }) => {
           if (refused++ === 0) return status(404);
@@ -176,8 +183,7 @@ test.each([
 test('a call that is refused for its session is not sent again with less than a second of its time left', async () => {
   await call(of('run-1'));
   let sent = 0;
-  server.become({
-    era: 'legacy',
+  become({
     sessions: true,
     // A slow server: it leaves 900 ms of two seconds.
     onCall: ({ status }) => {
@@ -197,8 +203,7 @@ test.each([
   'a 404 in other words than those of a transport does not say that a kept session is gone: sent once (INV-X1)',
   async (body) => {
     await call(of('run-1'));
-    server.become({
-      era: 'legacy',
+    become({
       sessions: true,
       onCall: ({ execute, status }) => {
         execute();
@@ -213,10 +218,10 @@ test.each([
 test('a call that was not answered leaves no session behind', async () => {
   const cancel = new AbortController();
   await call(of('run-1'));
-  server.become({ era: 'legacy', sessions: 'checked', onCall: () => cancel.abort() });
+  become({ onCall: () => cancel.abort() });
   expect(await call(of('run-1'), { signal: cancel.signal })).toMatchObject({ kind: 'unknown' });
   expect(server.seen.filter(isEnd)).toHaveLength(1);
-  server.become({ era: 'legacy', sessions: 'checked' });
+  become({});
   await call(of('run-1'));
   expect(new Set(sessionsOfCalls()).size).toBe(2);
 });
@@ -234,9 +239,7 @@ describe('connections (docs/adr/0092)', () => {
   test('a call that may be repeated goes by one that was just used, a call that may run only once by a new one', async () => {
     const known = new Set<number | undefined>();
     const isNew: boolean[] = [];
-    server.become({
-      era: 'legacy',
-      sessions: 'checked',
+    become({
       intercept: ({ socket: { remotePort } }, _, rpcMethod) => {
         if (rpcMethod === 'tools/call') isNew.push(!known.has(remotePort));
         known.add(remotePort);
@@ -253,9 +256,7 @@ describe('connections (docs/adr/0092)', () => {
   });
 
   test('a server that does not end the streams of its answers has one of them at a time, for a second', async () => {
-    server.become({
-      era: 'legacy',
-      sessions: 'checked',
+    become({
       onCall: ({ execute, stream, answerWith }) => {
         execute();
         stream(`data: ${answerWith({ content: [] })}\n\n`);
@@ -274,9 +275,7 @@ describe('connections (docs/adr/0092)', () => {
 
   test('a call is not known to be unsent because its connection was there before it (INV-X1)', async () => {
     await call(of('run-1'), { repeatable: true });
-    server.become({
-      era: 'legacy',
-      sessions: 'checked',
+    become({
       onCall: ({ execute, reset }) => {
         execute();
         reset();
@@ -322,9 +321,7 @@ describe('a connection that comes about too late (INV-X1)', () => {
 test('a list, and why there is none, holds no id of the session in which its calls go on (INV-S1)', async () => {
   const list = async () => JSON.stringify(await tools.list(of('run-1'), new AbortController().signal));
   const idOf = (request: IncomingMessage): string => String(request.headers['mcp-session-id']);
-  server.become({
-    era: 'legacy',
-    sessions: 'checked',
+  become({
     methods: {
       'tools/list': ({ request, result }) => {
         const description = `Writes in session ${idOf(request)}.`;
@@ -338,9 +335,7 @@ test('a list, and why there is none, holds no id of the session in which its cal
 
   // So answers the Java SDK, where a replica does not know the session of another one.
   for (const lost of ['notifications/initialized', 'tools/list']) {
-    server.become({
-      era: 'legacy',
-      sessions: 'checked',
+    become({
       intercept: (request, response, rpcMethod) => {
         if (rpcMethod !== lost) return false;
         response.writeHead(404).end(`Session not found: ${idOf(request)}`);
@@ -355,9 +350,7 @@ test('a list, and why there is none, holds no id of the session in which its cal
 });
 
 test('a refusal while a session begins does not name it (INV-S1)', async () => {
-  server.become({
-    era: 'legacy',
-    sessions: 'checked',
+  become({
     intercept: (request, response, rpcMethod) => {
       if (rpcMethod !== 'notifications/initialized') return false;
       response.writeHead(403).end(`Not for you: ${String(request.headers['mcp-session-id'])}`);
@@ -371,9 +364,7 @@ test('a refusal while a session begins does not name it (INV-S1)', async () => {
 });
 
 test('a later result holds no id of the session either (INV-S1)', async () => {
-  server.become({
-    era: 'legacy',
-    sessions: 'checked',
+  become({
     onCall: ({ request, text }) => text(`in session ${String(request.headers['mcp-session-id'])}`),
   });
   for (const _ of [1, 2]) {

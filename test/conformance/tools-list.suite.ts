@@ -123,19 +123,11 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       expect(tools[0]?.description).toMatch(/^d{16384} \[…\]$/);
     });
 
-    test('a schema that nests too deeply is refused, and the others are offered', async () => {
-      const inputSchema: unknown = JSON.parse(`{"type":"object","not":${'{"not":'.repeat(100)}{}${'}'.repeat(100)}}`);
-      const { tools, refused } = await listOf({ pages: [[aTool({ name: 'deep', inputSchema }), aTool()]] });
-      expect({ tools, refused }).toMatchObject({
-        tools: [{ name: 'plain' }],
-        refused: [{ name: 'deep', reason: expect.stringContaining('nests') }],
-      });
-    });
-
     const before = JSON.stringify(aTool({ name: 'before' }));
     const after = JSON.stringify(aTool({ name: 'after' }));
 
     test.each([
+      ['nests 100 levels', `{"type":"object","not":${'{"not":'.repeat(100)}{}${'}'.repeat(100)}}`, 'nests'],
       ['nests 5,000 levels', `{"type":"object","not":${'['.repeat(5_000)}${']'.repeat(5_000)}}`, 'nests'],
       ['has a number that no JSON can keep', '{"type":"object","properties":{"n":{"maximum":1e999}}}', '1e999'],
       ['has one below zero', '{"type":"object","minimum":-1e999}', '1e999'],

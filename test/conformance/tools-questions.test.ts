@@ -40,6 +40,25 @@ function call(fields: Partial<ToolCall>, connection: object = {}) {
   return toolServer().call(aConnection({ url: server.url, ...connection }), aCall(fields));
 }
 
+/** Asks, and says in its result what it was answered. */
+function asking(id: string | number): (exchange: CallExchange) => void {
+  return (exchange) => {
+    exchange.stream(question(id));
+    void answerAt(server, id).then(({ result }) => end(exchange, result));
+  };
+}
+
+/** Turns the answer to the first question away with this status. */
+function refusingAnswers(status: number): Pick<RawServerScript, 'intercept'> {
+  return {
+    intercept: (_, response, rpcMethod, id) => {
+      if (rpcMethod !== undefined || id !== 1) return false;
+      response.writeHead(status).end();
+      return true;
+    },
+  };
+}
+
 describe('what a server is told', () => {
   test('one of 2025-11-25: that it may ask, where the call may ask people, and nothing else', async () => {
     await start(({ result }) => result({ content: [] }));
@@ -78,10 +97,7 @@ describe('what a server is told', () => {
 
 describe('a question', () => {
   test('is put before people, and the server gets their answer on a request of its own', async () => {
-    await start((exchange) => {
-      exchange.stream(question('q-1'));
-      void answerAt(server, 'q-1').then(({ result }) => end(exchange, result));
-    });
+    await start(asking('q-1'));
     const { people, asked, answer } = somebody();
     const ending = call({ people });
     const { requests } = await asked;
@@ -134,10 +150,7 @@ describe('a question', () => {
   });
 
   test('stops the time of the call, which goes on with the answer', async () => {
-    await start((exchange) => {
-      exchange.stream(question(1));
-      void answerAt(server, 1).then(({ result }) => end(exchange, result));
-    });
+    await start(asking(1));
     const timeoutMs = 300;
     const people: AskPeople = async () => {
       // Another deadline of the same time, that began later and that nobody holds, is over first.
@@ -242,22 +255,7 @@ describe('what is not put before people', () => {
     ['sampling', 'sampling/createMessage', { messages: [], maxTokens: 1 }, -32_601],
     ['roots', 'roots/list', {}, -32_601],
     ['a method that nobody knows', 'bank/transfer', {}, -32_601],
-    [
-      'a page that is not https',
-      'elicitation/create',
-      { mode: 'url', message: 'x', url: 'javascript:alert(1)' },
-      -32_602,
-    ],
-    [
-      'a page with a password',
-      'elicitation/create',
-      { mode: 'url', message: 'x', url: 'https://a:b@c.example/' },
-      -32_602,
-    ],
     ['a form that is none', 'elicitation/create', { message: 'x', requestedSchema: { type: 'array' } }, -32_602],
-    ['no parameters', 'elicitation/create', {}, -32_602],
-    ['a text without end', 'elicitation/create', { ...A_QUESTION, message: 'x'.repeat(40_000) }, -32_602],
-    ['what nests without end', 'elicitation/create', { ...A_QUESTION, more: nested(500) }, -32_602],
   ];
 
   test.each(HOSTILE)('%s', async (_, method, params, code) => {
@@ -285,12 +283,6 @@ describe('what is not put before people', () => {
     expect(await answerAt(server, 7)).toMatchObject({ error: { code: -32_601 } });
   });
 });
-
-function nested(levels: number): unknown {
-  let value: unknown = 'x';
-  for (let level = 0; level < levels; level += 1) value = [value];
-  return value;
-}
 
 // Calls that end while a question is open, and servers that turn an answer away: what is known of the call itself.
 
@@ -473,19 +465,10 @@ describe('an answer that the server turns away', () => {
 
   test('whoever asked people hears that it was, and why', async () => {
     const why = later<unknown>();
-    await start(
-      (exchange) => {
-        exchange.stream(question(1));
-        void why.promise.then(() => end(exchange, 'never mind'));
-      },
-      {
-        intercept: (_, response, rpcMethod, id) => {
-          if (rpcMethod !== undefined || id !== 1) return false;
-          response.writeHead(401).end();
-          return true;
-        },
-      },
-    );
+    await start((exchange) => {
+      exchange.stream(question(1));
+      void why.promise.then(() => end(exchange, 'never mind'));
+    }, refusingAnswers(401));
     const people: AskPeople = (_requests, _signal, said) => {
       void said?.then(why.resolve);
       return Promise.resolve(YES);
@@ -495,19 +478,7 @@ describe('an answer that the server turns away', () => {
   });
 
   test('and gives a result all the same: it counts', async () => {
-    await start(
-      (exchange) => {
-        exchange.stream(question(1));
-        void answerAt(server, 1).then(() => end(exchange, 'never mind'));
-      },
-      {
-        intercept: (_, response, rpcMethod, id) => {
-          if (rpcMethod !== undefined || id !== 1) return false;
-          response.writeHead(500).end();
-          return true;
-        },
-      },
-    );
+    await start(asking(1), refusingAnswers(500));
     expect(await call({ people: accepting })).toMatchObject({ kind: 'executed' });
   });
 });

@@ -316,8 +316,6 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
   });
 }
 
-// Calls that are cancelled, sessions that are left, servers that are not there.
-
 export function stopSuite({ name, create }: ToolServerHarness): void {
   describe(`${name}: cancellation and servers that are not there`, () => {
     let server: RawServer;

@@ -138,8 +138,6 @@ function tokenOf(token: string): VaultEntry {
   return entryOf({ secret: { kind: 'token', token } });
 }
 
-// The vaults against the suite of their port, and what only one of them can do.
-
 let parent: string;
 beforeAll(async () => {
   parent = await mkdtemp(join(tmpdir(), 'countersign-vault-'));

@@ -2,6 +2,7 @@
  * Puts together, for bound tokens (DPoP): an authorization server that nobody here wrote, an MCP server that nobody here
  * wrote, the guard between, and a worker's way of listing tools and calling one.
  */
+import { afterAll, beforeAll } from '@jest/globals';
 import { connectionOf, listAuthorized } from '../../../activities/discovery/access.ts';
 import { LEGACY_CALLS } from '../../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../../activities/mcp/mcp-server.ts';
@@ -11,6 +12,7 @@ import type { MintedToken, TokenBroker, TokenRequest } from '../../../activities
 import type { SenderConstrained } from '../../../contracts/schemas/credentials.ts';
 import { aCall, aDefinition, observedArtifacts } from '../activities/tool-call.ts';
 import { loopbackEgress } from '../egress.ts';
+import { type RunningMcpServer, startEverythingServer } from '../servers/real-servers.ts';
 import { brokerFor, CLIENT, runOf, SECRET } from './broker.ts';
 import { type ProofGuard, type ProofRules, type SeenAtGuard, startProofGuard } from './proof-guard.ts';
 import { type ProviderOptions, type RunningProvider, startProvider } from './provider.ts';
@@ -41,6 +43,27 @@ export async function startBoundScene(
       await Promise.all([guard.close(), provider.close()]);
     },
   };
+}
+
+/**
+ * Starts the reference server for the tests of a file, and closes it after them with all that they have opened.
+ * @returns scenes before that server, where it is, and what is to be closed
+ */
+export function boundScenes() {
+  let everything: RunningMcpServer;
+  const open: { close(): Promise<void> }[] = [];
+  beforeAll(async () => {
+    everything = await startEverythingServer();
+  });
+  afterAll(async () => {
+    await Promise.all([everything, ...open].map(async (each) => each.close()));
+  });
+  const scene = async (rules?: Partial<ProofRules>, options?: Partial<ProviderOptions>): Promise<BoundScene> => {
+    const started = await startBoundScene(everything.url, rules, options);
+    open.push(started);
+    return started;
+  };
+  return { scene, open, behind: () => everything.url };
 }
 
 export function boundBroker(

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
 import { defined } from '../../../contracts/defined.ts';
-import { listenOnLoopback } from '../servers/loopback-server.ts';
+import { bodyOf, listenOnLoopback } from '../servers/loopback-server.ts';
 
 /** A token request as it arrived. */
 export interface TokenRequestSeen {
@@ -118,7 +118,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
     provider.registerGrantType(name, async (context) => await handler(context, provider), GRANT_PARAMETERS);
   const answer = provider.callback();
   handle = (request, response) => {
-    if (request.method === 'POST') recordForm(request, request.url === '/token' ? seen : elsewhere);
+    if (request.method === 'POST') void recordForm(request, request.url === '/token' ? seen : elsewhere);
     answer(request, response);
   };
   return { issuer, seen, elsewhere, close };
@@ -231,7 +231,7 @@ export async function startHostile(first: HostileBehaviour): Promise<HostileServ
       send(response, behaviour.metadata?.(issuer) ?? { body: metadata });
       return;
     }
-    recordForm(request, seen, (form) => {
+    void recordForm(request, seen, (form) => {
       arrive();
       const answer = behaviour.token?.(form) ?? { status: 404, body: {} };
       if (answer === 'drop') request.socket.destroy();
@@ -260,18 +260,16 @@ async function listen(handler: Handler): Promise<{ issuer: string; close: () => 
   };
 }
 
-function recordForm(request: IncomingMessage, seen: TokenRequestSeen[], done?: (form: TokenRequestSeen) => void): void {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
-    const form = {
-      authorization: request.headers.authorization,
-      ...(typeof request.headers['dpop'] === 'string' ? { proof: request.headers['dpop'] } : {}),
-      form: new URLSearchParams(Buffer.concat(chunks).toString()),
-    };
-    seen.push(form);
-    done?.(form);
-  });
+async function recordForm(
+  request: IncomingMessage,
+  seen: TokenRequestSeen[],
+  done?: (form: TokenRequestSeen) => void,
+): Promise<void> {
+  const { authorization, dpop } = request.headers;
+  const proof = typeof dpop === 'string' ? { proof: dpop } : {};
+  const form = { authorization, ...proof, form: new URLSearchParams(await bodyOf(request)) };
+  seen.push(form);
+  done?.(form);
 }
 
 function send(response: ServerResponse, { status = 200, headers = {}, body }: HostileAnswer): void {

@@ -1,5 +1,5 @@
 /** Requests that several people open at once: a run is asked seldom, and nothing is told that was read before a change. */
-import { expect, jest, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import type { Countersign } from '../../../client/countersign.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
@@ -104,46 +104,40 @@ test('a run that does not answer is left alone for some time, or until it change
   expect(await third).toEqual(OPEN);
 });
 
+afterEach(() => void jest.useRealTimers());
+
 test('lists leave a run that did not answer alone for longer than somebody who opens it', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
-  try {
-    const { held, questions } = opened();
-    const first = held.requests('run-1', FAILED_IN_LISTS_MS);
-    questions[0]?.fail();
-    expect(await codeOf(first)).toBe('ENGINE_UNAVAILABLE');
-    jest.advanceTimersByTime(10_000);
-    expect(await codeOf(held.requests('run-1', FAILED_IN_LISTS_MS))).toBe('ENGINE_UNAVAILABLE');
-    expect(questions).toHaveLength(1);
-    const one = held.requests('run-1');
-    questions[1]?.answer(OPEN);
-    expect(await one).toEqual(OPEN);
-    // Lists have it again, too.
-    expect(await held.requests('run-1', FAILED_IN_LISTS_MS)).toEqual(OPEN);
-  } finally {
-    jest.useRealTimers();
-  }
+  const { held, questions } = opened();
+  const first = held.requests('run-1', FAILED_IN_LISTS_MS);
+  questions[0]?.fail();
+  expect(await codeOf(first)).toBe('ENGINE_UNAVAILABLE');
+  jest.advanceTimersByTime(10_000);
+  expect(await codeOf(held.requests('run-1', FAILED_IN_LISTS_MS))).toBe('ENGINE_UNAVAILABLE');
+  expect(questions).toHaveLength(1);
+  const one = held.requests('run-1');
+  questions[1]?.answer(OPEN);
+  expect(await one).toEqual(OPEN);
+  // Lists have it again, too.
+  expect(await held.requests('run-1', FAILED_IN_LISTS_MS)).toEqual(OPEN);
 });
 
 test('an answer that was slow serves who asks meanwhile and next, also where several people must agree', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
-  try {
-    const { held, questions } = opened();
-    const first = held.requests('run-1');
-    jest.advanceTimersByTime(2_500);
-    const meanwhile = held.requests('run-1');
-    const [request] = OPEN as readonly [ApprovalRequest];
-    const { allOf } = request.approvers;
-    const several = [{ ...request, approvers: { ...request.approvers, allOf: [...allOf, ...allOf] } }];
-    questions[0]?.answer(several);
-    expect(await Promise.all([first, meanwhile])).toEqual([several, several]);
-    void held.requests('run-1');
-    expect(questions).toHaveLength(1);
-    jest.advanceTimersByTime(2_500);
-    void held.requests('run-1');
-    expect(questions).toHaveLength(2);
-  } finally {
-    jest.useRealTimers();
-  }
+  const { held, questions } = opened();
+  const first = held.requests('run-1');
+  jest.advanceTimersByTime(2_500);
+  const meanwhile = held.requests('run-1');
+  const [request] = OPEN as readonly [ApprovalRequest];
+  const { allOf } = request.approvers;
+  const several = [{ ...request, approvers: { ...request.approvers, allOf: [...allOf, ...allOf] } }];
+  questions[0]?.answer(several);
+  expect(await Promise.all([first, meanwhile])).toEqual([several, several]);
+  void held.requests('run-1');
+  expect(questions).toHaveLength(1);
+  jest.advanceTimersByTime(2_500);
+  void held.requests('run-1');
+  expect(questions).toHaveLength(2);
 });
 
 test('the state of a run is read anew after each change, also within a moment', async () => {

@@ -343,6 +343,15 @@ const reset = (eventId: number, baseRunId: string, newRunId = 'r-2') => ({
   eventId,
   workflowTaskFailedEventAttributes: { baseRunId, newRunId },
 });
+/** A run that was reset after these events, and has had the others since. */
+function wasReset(discarded: readonly object[], since: readonly object[] = []) {
+  const { read } = namespaceOf({
+    'r-1': { originalRunId: 'r-1', events: discarded },
+    'r-2': { originalRunId: 'r-1', events: [...since] },
+  });
+  return async (input: DispatchInput = INPUT) => await read('run-1', 'r-2', input);
+}
+
 const at = msToTs(1_000_000);
 const dispatched = (eventId: number, input: object) => ({
   eventId,
@@ -381,10 +390,7 @@ describe('a call that left within a stretch before the reset', () => {
     activityTaskScheduledEventAttributes: { activityType: { name } },
   });
   const readAfter = async (...discarded: readonly object[]) =>
-    await namespaceOf({
-      'r-1': { originalRunId: 'r-1', events: [scheduled(9), ...discarded] },
-      'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
-    }).read('run-1', 'r-2', INPUT);
+    await wasReset([scheduled(9), ...discarded], [reset(7, 'r-1')])();
   const succeeded = { kind: 'ended', outcome: { kind: 'succeeded', result: { content: [] } } };
 
   test('is found in the result of the stretch, and in the last record of a lost worker', async () => {
@@ -406,11 +412,7 @@ describe('a call that left within a stretch before the reset', () => {
     expect(await readAfter(endedAs(10, 9, { turns: [unsent] }))).toBeUndefined();
     expect(await readAfter(endedAs(10, 9, { turns: [turnOf(sent({ result: NOT_SENT }))] }))).toBeUndefined();
     const kept = endedAs(5, 4, { turns: [turnOf(sent({ result: succeeded }))] });
-    const { read } = namespaceOf({
-      'r-1': { originalRunId: 'r-1', events: [scheduled(4), kept] },
-      'r-2': { originalRunId: 'r-1', events: [scheduled(4), kept, reset(7, 'r-1')] },
-    });
-    expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
+    expect(await wasReset([scheduled(4), kept], [scheduled(4), kept, reset(7, 'r-1')])()).toBeUndefined();
   });
 
   test('may be any call where the record cannot be read, or has a wrong form', async () => {
@@ -454,16 +456,10 @@ test('how an execution began is read early, and once; a reading that failed is m
 
 test('what stands before the reset is no discarded send; what stands after it in the other execution is one', async () => {
   const before = dispatched(4, {});
-  const executions = {
-    'r-1': {
-      originalRunId: 'r-1',
-      events: [before, dispatched(9, { idempotencyKey: 'run-1/t2.c0', arguments: { b: 1 } })],
-    },
-    'r-2': { originalRunId: 'r-1', events: [before, reset(7, 'r-1')] },
-  };
-  const { read } = namespaceOf(executions);
-  expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
-  expect(await read('run-1', 'r-2', { ...INPUT, idempotencyKey: 'run-1/t2.c0' })).toMatchObject({
+  const after = dispatched(9, { idempotencyKey: 'run-1/t2.c0', arguments: { b: 1 } });
+  const read = wasReset([before, after], [before, reset(7, 'r-1')]);
+  expect(await read()).toBeUndefined();
+  expect(await read({ ...INPUT, idempotencyKey: 'run-1/t2.c0' })).toMatchObject({
     kind: 'sent',
     send: { runId: 'r-1', at: 1_000_000, ending: 'unknown' },
   });
@@ -474,11 +470,7 @@ test('a dispatch that cannot be read may be any call', async () => {
     ...dispatched(9, {}),
     activityTaskScheduledEventAttributes: { activityType: { name: 'callTool' } },
   };
-  const { read } = namespaceOf({
-    'r-1': { originalRunId: 'r-1', events: [unreadable] },
-    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
-  });
-  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent' });
+  expect(await wasReset([unreadable], [reset(7, 'r-1')])()).toMatchObject({ kind: 'sent' });
 });
 
 const endedAs = (eventId: number, scheduledEventId: number, result: object) => ({
@@ -493,11 +485,8 @@ const NOT_SENT = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: '' };
 
 test('attempts of the call itself, and calls that came to nothing, account for no discarded send', async () => {
   const other = 'run-1/t1.c1';
-  const readSince = (...since: readonly object[]) =>
-    namespaceOf({
-      'r-1': { originalRunId: 'r-1', events: [dispatched(9, { idempotencyKey: 'run-1/t1.c9' })] },
-      'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1'), ...since] },
-    }).read('run-1', 'r-2', INPUT);
+  const discarded = dispatched(9, { idempotencyKey: 'run-1/t1.c9' });
+  const readSince = async (...since: readonly object[]) => await wasReset([discarded], [reset(7, 'r-1'), ...since])();
   const sent = { kind: 'sent', send: { runId: 'r-1' } };
   expect(await readSince(dispatched(8, {}), endedAs(9, 8, NOT_SENT), dispatched(12, {}))).toMatchObject(sent);
   expect(
@@ -512,11 +501,8 @@ test.each([
   ['a cancellation', 'activityTaskCanceledEventAttributes'],
 ])('%s proves nothing: an attempt that has failed before leaves no trace in it', async (_what, attributes) => {
   const over = { eventId: 10, [attributes]: { scheduledEventId: 9, startedEventId: 0 } };
-  const { read } = namespaceOf({
-    'r-1': { originalRunId: 'r-1', events: [dispatched(9, {}), over] },
-    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
-  });
-  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent', send: { ending: 'unknown' } });
+  const read = wasReset([dispatched(9, {}), over], [reset(7, 'r-1')]);
+  expect(await read()).toMatchObject({ kind: 'sent', send: { ending: 'unknown' } });
 });
 
 test('a reset that lies before what is kept is a reset still', async () => {

@@ -294,27 +294,6 @@ describe('the dispatch activity as Temporal sees it: alive from first to last, a
       expect(done).toEqual([]);
     });
 
-    test('the list before a call counts as the call: a second one is held back while the first one lists', async () => {
-      const limits = limitsOf({ concurrency: 1 });
-      let second: DispatchResult | undefined;
-      const first = await dispatched({
-        limits,
-        liveTools: {
-          current: async (_, known) => {
-            second = await dispatched({ limits });
-            return { tool: known, secrets: [] };
-          },
-        },
-      });
-      expect(second).toMatchObject({ kind: 'not-sent', held: { by: 'concurrency' } });
-      expect(first).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
-      // And a list that cannot be had gives the place back.
-      const current = async () => {
-        throw new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had');
-      };
-      for (const _ of [1, 2]) expect(await dispatched({ limits, liveTools: { current } })).not.toHaveProperty('held');
-    });
-
     test('what may not be called is refused, and waits for nobody', async () => {
       const limits = limitsOf({ concurrency: 1 });
       const config = Config.parse({

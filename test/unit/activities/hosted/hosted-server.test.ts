@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import { createHostedServer } from '../../../../activities/hosted/hosted-server.ts';
-import type { CallEnding } from '../../../../activities/mcp/port.ts';
+import type { CallEnding, ToolServer } from '../../../../activities/mcp/port.ts';
 import {
   type ResponsesApi,
   ResponsesRefusal,
@@ -25,13 +25,14 @@ const MADE = {
   approval_request_id: 'mcpr_1',
 };
 
+const CONNECTION = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
+
+function asking(ask: ResponsesApi): ToolServer {
+  return createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask, stored: NOTHING_STORED }) });
+}
+
 async function ended(ask: ResponsesApi): Promise<CallEnding> {
-  const server = createHostedServer({
-    artifacts: createMemoryStore(),
-    models: () => ({ ask, stored: NOTHING_STORED }),
-  });
-  const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
-  return await server.call(connection, CALL);
+  return await asking(ask).call(CONNECTION, CALL);
 }
 
 /** The provider tells of the call as made, with these fields. */
@@ -146,12 +147,7 @@ describe('a call that nobody approved, beside the one that was', () => {
         for (const event of events) onEvent?.(event);
         return { items: [list], ...(response === undefined ? {} : { response }) };
       };
-      const server = createHostedServer({
-        artifacts: createMemoryStore(),
-        models: () => ({ ask, stored: NOTHING_STORED }),
-      });
-      const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
-      return await server.list(connection, new AbortController().signal);
+      return await asking(ask).list(CONNECTION, new AbortController().signal);
     };
     expect(await listing([done(list)], {})).toMatchObject({ tools: [] });
     await expect(listing([done(list), done(good)], {})).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
@@ -161,7 +157,6 @@ describe('a call that nobody approved, beside the one that was', () => {
 });
 
 describe('a provider that has made a call unasked', () => {
-  const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
   const made = { type: 'response.output_item.done', item: { ...MADE, status: 'completed', output: 'done' } };
   const served = () => {
     const asked: string[] = [];
@@ -176,12 +171,9 @@ describe('a provider that has made a call unasked', () => {
       }
       return { items: [{ type: 'mcp_list_tools', server_label: 'files', tools: [] }], response: {} };
     };
-    const server = createHostedServer({
-      artifacts: createMemoryStore(),
-      models: () => ({ ask, stored: NOTHING_STORED }),
-    });
-    const list = async (by = connection) => await server.list(by, new AbortController().signal);
-    return { asked, events, list, call: async () => await server.call(connection, CALL) };
+    const server = asking(ask);
+    const list = async (by = CONNECTION) => await server.list(by, new AbortController().signal);
+    return { asked, events, list, call: async () => await server.call(CONNECTION, CALL) };
   };
 
   test('for a list is asked neither for a call nor for another list, also of another server; another model is', async () => {
@@ -189,10 +181,10 @@ describe('a provider that has made a call unasked', () => {
     events.push([made]);
     await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
     await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
-    await expect(list({ ...connection, name: 'far' })).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    await expect(list({ ...CONNECTION, name: 'far' })).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
     expect(await call()).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
     expect(asked).toHaveLength(1);
-    expect(await list({ ...connection, hosted: { model: 'other' } })).toMatchObject({ tools: [] });
+    expect(await list({ ...CONNECTION, hosted: { model: 'other' } })).toMatchObject({ tools: [] });
   });
 
   test('beside the approved one is asked nothing more', async () => {
@@ -203,38 +195,24 @@ describe('a provider that has made a call unasked', () => {
     await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
     expect(asked).toHaveLength(1);
   });
-});
 
-describe('a provider that has made another call than was approved', () => {
   test.each<[string, JsonObject]>([
     ['of another tool', { name: 'wipe' }],
     ['with other arguments', { arguments: '{"path":"b"}' }],
     ['for another request', { approval_request_id: 'mcpr_2' }],
     ['of another server', { server_label: 'far' }],
-  ])('%s is asked nothing more', async (_, fields) => {
-    const asked: string[] = [];
-    const item: JsonObject = { ...MADE, status: 'completed', output: 'done', ...fields };
-    const ask: ResponsesApi = async ({ onItem, onAnswer }) => {
-      asked.push('asked');
-      onAnswer?.();
-      onItem?.(item);
-      return { items: [item], response: {} };
-    };
-    const server = createHostedServer({
-      artifacts: createMemoryStore(),
-      models: () => ({ ask, stored: NOTHING_STORED }),
-    });
-    const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
-    expect((await server.call(connection, CALL)).kind).toBe('unknown');
-    expect(await server.call(connection, CALL)).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+  ])('than was approved, one %s, is asked nothing more', async (_, fields) => {
+    const { asked, events, call } = served();
+    events.push([{ ...made, item: { ...made.item, ...fields } }]);
+    expect((await call()).kind).toBe('unknown');
+    expect(await call()).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
     expect(asked).toHaveLength(1);
   });
 });
 
 test('a call through a model that this worker does not have is refused, and not taken for one that may have left', async () => {
   const server = createHostedServer({ artifacts: createMemoryStore(), models: () => undefined });
-  const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
-  expect(await server.call(connection, CALL)).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+  expect(await server.call(CONNECTION, CALL)).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
 });
 
 test.each(['', ' ', '{}'])(
@@ -245,13 +223,9 @@ test.each(['', ' ', '{}'])(
       onItem?.(item);
       return { items: [item] };
     };
-    const server = createHostedServer({
-      artifacts: createMemoryStore(),
-      models: () => ({ ask, stored: NOTHING_STORED }),
-    });
-    const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
-    expect((await server.call(connection, { ...CALL, arguments: {} })).kind).toBe('executed');
-    expect((await server.call(connection, CALL)).kind).toBe('unknown');
+    const server = asking(ask);
+    expect((await server.call(CONNECTION, { ...CALL, arguments: {} })).kind).toBe('executed');
+    expect((await server.call(CONNECTION, CALL)).kind).toBe('unknown');
   },
 );
 

@@ -7,8 +7,6 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import { failureOf } from '../../../../contracts/failure.ts';
 import { Undecodable } from '../../../../contracts/payload-converter.ts';
 
-// What leaves an activity: failures with codes.
-
 const noop = (): void => undefined;
 
 const thrownBy = async (error: Error): Promise<unknown> =>
@@ -104,8 +102,6 @@ test('an activity that cannot read what it is given does nothing, and may be tri
   });
   expect(calls).toBe(0);
 });
-
-// Beats on a timer.
 
 describe('the heartbeat of a step', () => {
   beforeEach(() => void jest.useFakeTimers());

@@ -18,7 +18,9 @@ interface Sent {
   readonly proof: string | null;
 }
 
-async function bound(accessToken: string): Promise<MintedToken> {
+async function bound(
+  accessToken: string,
+): Promise<MintedToken & { readonly accessToken: string; readonly binding: ProofKey }> {
   return { accessToken, binding: await ProofKey.create(), evidence: { strategy: 'x' }, secrets: [accessToken] };
 }
 
@@ -53,8 +55,7 @@ const bearer = (token: string, more: Record<string, string> = {}) => ({
 
 describe('the scheme of a token', () => {
   test('bound tokens leave with a proof, whatever the request says, and others as they are', async () => {
-    const { accessToken = '', binding } = await bound('at-1');
-    if (binding === undefined) throw new Error('it is bound');
+    const { accessToken, binding } = await bound('at-1');
     const { wire, sent } = wireOf({ accessToken, binding });
     await wire.fetch(URL_ASKED, bearer('at-1'));
     await wire.fetch(URL_ASKED, bearer('at-2'));
@@ -68,7 +69,6 @@ describe('the scheme of a token', () => {
 
   test('the proof is for the address that is asked after a redirect', async () => {
     const { binding } = await bound('at-1');
-    if (binding === undefined) throw new Error('it is bound');
     const moved = `${URL_ASKED}/moved`;
     const { wire, sent } = wireOf({ accessToken: 'at-1', binding }, (_, at) =>
       at === 1 ? new Response(null, { status: 307, headers: { location: moved } }) : new Response(),
@@ -83,7 +83,7 @@ describe('the scheme of a token', () => {
     const first = await bound('at-0');
     const request = requestFor('notes', 'x');
     const renewal = renewalOf({ mint: async () => bound('at-1') }, request, first, () => undefined);
-    if (first.binding === undefined || renewal === undefined) throw new Error('it is bound, and renewed');
+    if (renewal === undefined) throw new Error('it is renewed');
     const { wire, sent, connection } = wireOf({ accessToken: 'at-0', binding: first.binding, renewal }, (one) =>
       one.authorization === 'DPoP at-0' ? new Response(null, { status: 401 }) : new Response(),
     );
@@ -99,7 +99,6 @@ describe('the scheme of a token', () => {
 
   test('a server that is never content with a nonce refuses no token: none is asked for in its place', async () => {
     const { binding } = await bound('at-0');
-    if (binding === undefined) throw new Error('it is bound');
     const headers = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n' };
     const { wire, sent } = wireOf({ accessToken: 'at-0', binding }, () => new Response(null, { status: 401, headers }));
     let minted = 0;
@@ -117,7 +116,6 @@ describe('the scheme of a token', () => {
 
   test('a scrubber knows proofs that leave after it was made', async () => {
     const { binding } = await bound('at-1');
-    if (binding === undefined) throw new Error('it is bound');
     const { wire, sent, connection } = wireOf({ accessToken: 'at-1', binding });
     const scrubber = scrubberFor(connection);
     await wire.fetch(URL_ASKED, bearer('at-1'));
@@ -146,7 +144,6 @@ describe('facts of an exchange', () => {
     ['answers', { status: 200 }, { status: 200 }],
   ])('of a server that %s', async (_what, answer, facts) => {
     const { binding } = await bound('at-1');
-    if (binding === undefined) throw new Error('it is bound');
     const { wire } = wireOf({ accessToken: 'at-1', binding }, () => new Response(null, answer));
     await wire.fetch(URL_ASKED, bearer('at-1', { [IDEMPOTENCY_HEADER]: 'k' }));
     expect(wire.exchange()).toEqual({ streamed: false, ...facts });

@@ -110,8 +110,6 @@ test('a toolset that is offered again is not made again', () => {
   expect(modelTool(tool)).toBe(modelTool(tool));
 });
 
-// Configured models by name.
-
 describe('the registry of models', () => {
   test('builds each model once, and only when it is asked for', async () => {
     const models = await createModelRegistry(
@@ -160,8 +158,6 @@ describe('the registry of models', () => {
     );
   });
 });
-
-// Taking a key out of what leaves the worker.
 
 const KEY = 'sk-live/ab+cd=ef?gh';
 

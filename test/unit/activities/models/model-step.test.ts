@@ -18,8 +18,6 @@ import {
   saying,
 } from '../../../support/models/step-bench.ts';
 
-// What the activity `modelStep` gives the model, and what it makes of the answer.
-
 const SEGMENT = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };
 
 describe('the step', () => {

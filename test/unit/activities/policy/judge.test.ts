@@ -40,11 +40,16 @@ function trusting({ server, serverUrl }: OfferedTool): CatalogSnapshot {
   };
 }
 
-const judge = createJudge(
-  Config.parse({}),
-  async () => [TOOL],
-  async () => undefined,
-);
+/** Makes a judge of runs that are offered this tool, without a catalog unless one is given. */
+function judgeBy(config: Config, tool: OfferedTool = TOOL, catalog?: CatalogSnapshot): ReturnType<typeof createJudge> {
+  return createJudge(
+    config,
+    async () => [tool],
+    async () => catalog,
+  );
+}
+
+const judge = judgeBy(Config.parse({}));
 
 function asking(...names: readonly string[]): JudgeInput {
   return {
@@ -75,11 +80,7 @@ describe('the judge', () => {
 
   test('tells a hosted tool that was called as a function where it is, and a function that was called as a hosted tool', async () => {
     const said = async (tool: OfferedTool, approvalRequestId?: string) => {
-      const own = createJudge(
-        Config.parse({}),
-        async () => [tool],
-        async () => undefined,
-      );
+      const own = judgeBy(Config.parse({}), tool);
       const input = asking(TOOL.modelName);
       const calls = input.calls.map((call) => ({ ...call, ...defined({ approvalRequestId }) }));
       return (await own({ ...input, calls })).judgements[0];
@@ -117,11 +118,7 @@ describe('INV-X1: a read of a linked resource', () => {
     const config = Config.parse({ policy: { strategy: 'annotations' }, servers: { files: { url, ...file } } });
     const input = asking('files__read');
     const calls = input.calls.map((call) => ({ ...call, arguments: { uri: 'doc://1' } }));
-    const { judgements } = await createJudge(
-      config,
-      async () => [ours],
-      async () => undefined,
-    )({ ...input, calls });
+    const { judgements } = await judgeBy(config, ours)({ ...input, calls });
     return judgements[0];
   };
 
@@ -171,11 +168,7 @@ describe('conditions', () => {
       { id: 'etc', when: 'args.path.startsWith("/etc")', then: 'deny' as const },
     ],
   };
-  const judging = createJudge(
-    Config.parse({ policy }),
-    async () => [TOOL],
-    async () => undefined,
-  );
+  const judging = judgeBy(Config.parse({ policy }));
   const names = [TOOL.modelName, TOOL.modelName, TOOL.modelName];
 
   test('B-11: count the calls of the same turn that stand before, so that many at once are as many one by one', async () => {
@@ -205,11 +198,7 @@ describe('conditions', () => {
     const kinds = [true, false].map(async (trusted) => {
       const servers = { files: { url: 'https://files.test/mcp', trusted, credentials: { kind: 'none' as const } } };
       const config = Config.parse({ policy: reads, servers });
-      const { judgements } = await createJudge(
-        config,
-        async () => [tool],
-        async () => undefined,
-      )(asking(tool.modelName));
+      const { judgements } = await judgeBy(config, tool)(asking(tool.modelName));
       return judgements[0]?.verdict.kind;
     });
     expect(await Promise.all(kinds)).toEqual(['allow', 'ask']);
@@ -226,11 +215,8 @@ describe('conditions', () => {
           catalog: { newTools: 'strategy' },
           trust,
         });
-        const { judgements } = await createJudge(
-          config,
-          async () => [tool],
-          async () => trusting(tool),
-        )({ ...asking(tool.modelName), toolset: [{ server: 'files', tools: STORED }] });
+        const input = { ...asking(tool.modelName), toolset: [{ server: 'files', tools: STORED }] };
+        const { judgements } = await judgeBy(config, tool, trusting(tool))(input);
         return judgements[0]?.verdict.kind;
       }),
     );
@@ -246,12 +232,7 @@ describe('conditions', () => {
       })),
     });
     const config = Config.parse({ policy: { strategy: 'never', ...many('a') } });
-    const loaded = createJudge(
-      config,
-      async () => [TOOL],
-      async () => undefined,
-    );
-    const { judgements } = await loaded({
+    const { judgements } = await judgeBy(config)({
       ...asking(...Array.from({ length: 64 }, () => TOOL.modelName)),
       runPolicy: Policy.parse(many('b')),
     });
@@ -304,11 +285,7 @@ test('one policy counts for a whole turn, and its version stands beside the verd
 });
 
 test('a server may be called as a property that every object has', async () => {
-  const odd = createJudge(
-    Config.parse({ policy: { strategy: 'never' } }),
-    async () => [{ ...TOOL, server: 'constructor' }],
-    async () => undefined,
-  );
+  const odd = judgeBy(Config.parse({ policy: { strategy: 'never' } }), { ...TOOL, server: 'constructor' });
   const { judgements } = await odd({ ...asking(TOOL.modelName) });
   expect(judgements).toMatchObject([{ repeatable: false }]);
 });
@@ -332,12 +309,7 @@ describe('a tool that a server calls read-only', () => {
       servers: { files: { ...files, ...server } },
       policy: { ...defined({ repeatable }) },
     });
-    const judgeRead = createJudge(
-      config,
-      async () => [tool],
-      async () => undefined,
-    );
-    const { judgements } = await judgeRead(asking('files__read_file'));
+    const { judgements } = await judgeBy(config, tool)(asking('files__read_file'));
     expect(judgements).toMatchObject([{ repeatable: expected }]);
   });
 });
@@ -348,15 +320,9 @@ describe('INV-G4: a call whose arguments nobody can check', () => {
     const input = asking('files__read_file');
     // Sound: a schema of a test is JSON.
     const tool: OfferedTool = { ...TOOL, definition: { name: 'read_file', inputSchema: inputSchema as never } };
-    const judgeIt = createJudge(
-      { ...Config.parse({}), policy: { ...Config.parse({}).policy, ...over } },
-      async () => [tool],
-      async () => undefined,
-    );
-    const { judgements } = await judgeIt({
-      ...input,
-      calls: input.calls.map((call) => ({ ...call, arguments: args })),
-    });
+    const config = { ...Config.parse({}), policy: { ...Config.parse({}).policy, ...over } };
+    const calls = input.calls.map((call) => ({ ...call, arguments: args }));
+    const { judgements } = await judgeBy(config, tool)({ ...input, calls });
     return judgements[0]?.verdict;
   };
   const path = (schema: object) => ({ type: 'object', properties: { path: schema } });

@@ -77,8 +77,6 @@ test.each(['https://c.example.com', 'https://c.example.com/'])('an issuer at %s 
   expect(() => checkConfig(Config.parse({ issuer: { url, clientId, keys: KEYS } }), 'configuration')).not.toThrow();
 });
 
-// This deployment as an issuer (RFC 9068, RFC 7517): what it signs, with which key, and what it publishes.
-
 const { folder, load } = useConfigFolders();
 const URL_OF_ISSUER = 'https://countersign.example.com';
 const NOW = Date.parse('2026-03-01T12:00:00.500Z');

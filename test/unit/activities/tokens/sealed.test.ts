@@ -129,8 +129,6 @@ describe('the key that a client seals with', () => {
   });
 });
 
-// A grant that was moved, changed or made by hand opens nothing (INV-S1, F15, S1.3).
-
 /** A grant sealed correctly in every way but the given ones: what a hostile client could make. */
 async function sealByHand(change: {
   plaintext?: string;
@@ -159,20 +157,6 @@ describe('a grant that was tampered with (INV-S1)', () => {
   test.each(bound)('F15: does not open for %s', async (_what, request, reason) => {
     const error = await refusalOf(open(zone, await seal(zone), { request }));
     expect(error).toMatchObject({ code: 'GRANT_INVALID', message: expect.stringContaining(reason) });
-  });
-
-  test('any change of any bound field makes it useless, whatever the field is changed to', async () => {
-    const jwe = await seal(zone);
-    const field = fc.constantFrom('namespace', 'workflowId', 'serverUrl', 'specHash');
-    await fc.assert(
-      fc.asyncProperty(field, fc.string(), async (name, value) => {
-        const original = { ...BINDING, serverUrl: SERVER_URL };
-        fc.pre(original[name] !== value);
-        const request = name === 'serverUrl' ? { serverUrl: value } : { run: runOf({ [name]: value }) };
-        expect(await codeOf(open(zone, jwe, { request }))).toBe('GRANT_INVALID');
-      }),
-      { numRuns: 60 },
-    );
   });
 
   test('any change of any character of any part makes it useless', async () => {

@@ -192,8 +192,26 @@ async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
   return { statusCode: answer.status, headers: answer.headers, body: await answer.text() };
 }
 
-async function post(url: string, fields: Readonly<Record<string, string>>, csrf = ANN.csrf): Promise<Answer> {
-  return await ask(url, { method: 'POST', body: new URLSearchParams({ csrf, ...fields }) });
+/** Sends a form; a field with several values is sent once for each. */
+async function post(
+  url: string,
+  fields: Readonly<Record<string, string | readonly string[]>>,
+  csrf = ANN.csrf,
+): Promise<Answer> {
+  const sentFields = Object.entries({ csrf, ...fields });
+  const body = new URLSearchParams();
+  for (const [name, values] of sentFields) for (const value of [values].flat()) body.append(name, value);
+  return await ask(url, { method: 'POST', body });
+}
+
+function entryOf(fact: LedgerEntry['fact']): LedgerEntry {
+  return { seq: 0, at: request.openedAt, prev: '', fact, hash: '' };
+}
+
+function acceptedFrom(id: string, decisionId = 'd1'): LedgerEntry {
+  const decided = { callId: 't1.c0', generation: 1, decisionId, decision: 'approve' } as const;
+  const { digest, runId } = request;
+  return entryOf({ kind: 'decision.accepted', ...decided, digest, runId, approver: { id, groups: [] } });
 }
 
 const BOUND = { digest: request.digest, runId: request.runId, decisionId: 'd1' };
@@ -242,32 +260,16 @@ describe('a form', () => {
   });
 
   test('that comes twice counts once, and says so also when its call has gone on', async () => {
-    const accepted = (by: string, decisionId: string): LedgerEntry => ({
-      seq: 1,
-      at: request.openedAt,
-      prev: '',
-      fact: {
-        kind: 'decision.accepted',
-        callId: 't1.c0',
-        generation: 1,
-        decisionId,
-        decision: 'approve',
-        digest: request.digest,
-        runId: request.runId,
-        approver: { id: by, groups: [] },
-      },
-      hash: '',
-    });
     const again = async () => await post(PATH, { ...BOUND, kind: 'approve' });
     // The turn is over, or somebody is asked what became of the call.
     for (const later of [[], [{ ...request, generation: 2, digest: 'ef'.repeat(32) }]]) {
       shown = later;
-      ledger = [accepted('ann', 'd1')];
+      ledger = [acceptedFrom('ann')];
       const answer = await again();
       expect([answer.statusCode, answer.headers.get('location')]).toEqual([303, '/runs/run-1?done=t1.c0']);
     }
     shown = [];
-    for (const other of [accepted('ben', 'd1'), accepted('ann', 'd2')]) {
+    for (const other of [acceptedFrom('ben'), acceptedFrom('ann', 'd2')]) {
       ledger = [other];
       const answer = await again();
       expect([answer.statusCode, answer.body]).toEqual([409, expect.stringContaining('Nothing was sent.')]);
@@ -474,9 +476,7 @@ describe('other arguments', () => {
 
   test('keep a box that is checked, which a browser sends behind its empty one', async () => {
     tool = { definition: DEFINITION };
-    const form = new URLSearchParams({ csrf: ANN.csrf, ...bySchema({}) });
-    form.append('argument.2', 'true');
-    const compared = await ask(`${PATH}/edit`, { method: 'POST', body: form });
+    const compared = await post(`${PATH}/edit`, { ...bySchema({}), 'argument.2': ['false', 'true'] });
     expect(JSON.parse(argumentsIn(compared.body))).toMatchObject({ urgent: true });
   });
 
@@ -541,6 +541,8 @@ describe('other arguments', () => {
 
 describe('several together', () => {
   const chosen = JSON.stringify(['run-1', 't1.c0', request.digest]);
+  /** As the page of the review sends it. */
+  const reviewed = (callId: string) => JSON.stringify(['run-1', callId, request.digest, request.runId, callId]);
 
   test('are shown once more, and only as they were chosen', async () => {
     expect((await post('/review', { chosen })).body).toContain('Review 1 request');
@@ -564,28 +566,20 @@ describe('several together', () => {
   });
 
   test('a run that does not answer holds back none of the others, and each stands in its place', async () => {
-    const form = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
-    for (const callId of ['t1.c0', 't1.c1'])
-      form.append('chosen', JSON.stringify(['run-1', callId, request.digest, request.runId, callId]));
     taking = async ({ message }) => {
       if (message['callId'] === 't1.c0') await until(() => sent.length === 2, { what: 'the other decision' });
     };
-    const { body } = await ask('/review/decide', { method: 'POST', body: form });
+    const { body } = await post('/review/decide', { kind: 'approve', chosen: ['t1.c0', 't1.c1'].map(reviewed) });
     expect(body).toContain('2 of 2 decided');
     expect(body).toMatch(/call t1\.c0[^]*call t1\.c1/);
   });
 
   test('of which some need more people are not all told to be decided', async () => {
-    const [four, other] = ['t1.c0', 't1.c1'].map((callId) =>
-      JSON.stringify(['run-1', callId, request.digest, request.runId, callId]),
-    );
     cameTo = 'counted';
-    const one = await post('/review/decide', { kind: 'approve', chosen: four ?? '' });
+    const one = await post('/review/decide', { kind: 'approve', chosen: reviewed('t1.c0') });
     expect(one.body).toContain('0 of 1 decided, 1 waits for others');
     expect(one.body).toContain('your approval counts; more people must agree');
-    const both = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
-    for (const chosenOne of [four, other]) both.append('chosen', chosenOne ?? '');
-    const two = await ask('/review/decide', { method: 'POST', body: both });
+    const two = await post('/review/decide', { kind: 'approve', chosen: ['t1.c0', 't1.c1'].map(reviewed) });
     expect(two.body).toContain('0 of 2 decided, 2 wait for others');
     expect(two.body).not.toContain('>decided<');
   });
@@ -593,9 +587,8 @@ describe('several together', () => {
   test('are as many as have room; the others are told of, and get no decision', async () => {
     const calls = ['t1.c0', 't1.c1', 't1.c2', 't1.c3'];
     shown = calls.map((callId) => ({ ...request, callId, arguments: { text: 'x'.repeat(120_000) } }));
-    const form = new URLSearchParams({ csrf: ANN.csrf });
-    for (const callId of calls) form.append('chosen', JSON.stringify(['run-1', callId, request.digest]));
-    const { body } = await ask('/review', { method: 'POST', body: form });
+    const all = calls.map((callId) => JSON.stringify(['run-1', callId, request.digest]));
+    const { body } = await post('/review', { chosen: all });
     expect(body).toContain('Review 2 requests');
     expect(body).toContain('2 more of those that you chose have no room here, and get no decision');
     expect(body.match(/name="chosen"/g)).toHaveLength(2);
@@ -648,6 +641,10 @@ describe('other answers', () => {
       },
     },
   } satisfies Record<string, ApprovalRequest['about']>;
+  const asks = (fields: FormRequest['fields'], required: string[] = []): void => {
+    const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required, fields };
+    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+  };
 
   test.each([
     [undefined, 'withdraw', {}, 'decide', {}],
@@ -671,17 +668,8 @@ describe('other answers', () => {
     shown = [{ ...request, about: ABOUT.input }];
     const { body } = await ask(PATH);
     for (const part of ['Which seat?', 'Window', 'bank.example', 'required']) expect(body).toContain(part);
-    const form = new URLSearchParams({
-      csrf: ANN.csrf,
-      ...BOUND,
-      kind: 'provide',
-      'field.0.0': '12A',
-      'field.0.1': '2',
-    });
-    form.append('field.0.2', 'true');
-    for (const extra of ['bag', 'lounge']) form.append('field.0.3', extra);
-    form.append('field.0.4', '');
-    expect((await ask(PATH, { method: 'POST', body: form })).statusCode).toBe(303);
+    const typed = { 'field.0.0': '12A', 'field.0.1': '2', 'field.0.2': 'true', 'field.0.3': ['bag', 'lounge'] };
+    expect((await post(PATH, { ...BOUND, kind: 'provide', ...typed, 'field.0.4': '' })).statusCode).toBe(303);
     expect(sent[0]?.message['responses']).toEqual({
       'a key': { action: 'accept', content: { seat: '12A', meals: 2, wifi: true, extras: ['bag', 'lounge'] } },
       page: { action: 'accept' },
@@ -726,12 +714,10 @@ describe('other answers', () => {
   );
 
   test('after a refused decline the form of the answer has its defaults still', async () => {
-    const fields: FormRequest['fields'] = {
+    asks({
       seat: { type: 'text', default: '12A' },
       extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }], default: ['bag'] },
-    };
-    const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required: [], fields };
-    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    });
     refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
     const { body } = await post(PATH, { ...BOUND, kind: 'decline' });
     expect(body).toContain('\n12A</textarea>');
@@ -757,8 +743,7 @@ describe('other answers', () => {
       on: { type: 'text', format: 'date' },
       extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }], minItems: 1, maxItems: 2 },
     };
-    const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required: ['age'], fields };
-    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    asks(fields, ['age']);
     const { body } = await ask(PATH);
     const fieldOf = (index: number) =>
       new RegExp(`<(?:input|textarea)[^>]*name="field\\.0\\.${index}"[^>]*>`).exec(body)?.[0];
@@ -775,14 +760,7 @@ describe('other answers', () => {
 
   test('a text keeps its line breaks and outer spaces: in the form, in what is sent, and in a form that comes back', async () => {
     const text = '\n two\nlines ';
-    const question: FormRequest = {
-      kind: 'form',
-      message: 'Why?',
-      hash: 'aa'.repeat(32),
-      required: [],
-      fields: { why: { type: 'text', default: text }, mail: { type: 'text', format: 'email', default: ' a@b ' } },
-    };
-    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    asks({ why: { type: 'text', default: text }, mail: { type: 'text', format: 'email', default: ' a@b ' } });
     // A browser drops the first line break of the field.
     const fresh = await ask(PATH);
     expect(fresh.body).toContain(`rows="3">\n${text}</textarea>`);
@@ -801,17 +779,8 @@ describe('other answers', () => {
     shown = [{ ...request, about: ABOUT.input }];
     const message = 'responses.a key.content.extras must name at most 1 options; nothing was changed.';
     refusal = new CountersignError('DECISION_INVALID', message, { path: 'responses.a key.content.extras' });
-    const typed = {
-      ...BOUND,
-      kind: 'provide',
-      'field.0.0': '12A',
-      'field.0.1': '2',
-      'field.0.4': HOSTILE,
-      opened: 'yes',
-    };
-    const form = new URLSearchParams({ csrf: ANN.csrf, ...typed });
-    for (const extra of ['bag', 'lounge']) form.append('field.0.3', extra);
-    const { statusCode, body } = await ask(PATH, { method: 'POST', body: form });
+    const typed = { 'field.0.0': '12A', 'field.0.1': '2', 'field.0.3': ['bag', 'lounge'], 'field.0.4': HOSTILE };
+    const { statusCode, body } = await post(PATH, { ...BOUND, kind: 'provide', ...typed, opened: 'yes' });
     expect(statusCode).toBe(422);
     expect(body).toMatch(/value="12A"\s+selected/);
     expect(body).toMatch(/value="bag"\s+checked/);
@@ -833,26 +802,10 @@ describe('other answers', () => {
 
 test('an answer counts where the ledger says so, and not where a link does', async () => {
   const said = async () => (await ask('/runs/run-1?done=t1.c0')).body.includes('Your answer counts.');
-  const by = (id: string): LedgerEntry => ({
-    seq: 0,
-    at: request.openedAt,
-    fact: {
-      kind: 'decision.accepted',
-      callId: 't1.c0',
-      generation: 1,
-      decisionId: 'd1',
-      decision: 'approve',
-      approver: { id, groups: [] },
-      digest: request.digest,
-      runId: request.runId,
-    },
-    prev: '',
-    hash: '',
-  });
   expect(await said()).toBe(false);
-  ledger = [by('ben')];
+  ledger = [acceptedFrom('ben')];
   expect(await said()).toBe(false);
-  ledger = [by('ann')];
+  ledger = [acceptedFrom('ann')];
   expect(await said()).toBe(true);
 });
 
@@ -934,15 +887,8 @@ describe('the definition of the tool', () => {
 });
 
 test('earlier calls of the tool in this run are told with their ends, and those of other tools are not', async () => {
-  const entry = (fact: LedgerEntry['fact']): LedgerEntry => ({
-    seq: 0,
-    at: request.openedAt,
-    fact,
-    prev: '',
-    hash: '',
-  });
   const verdict = (callId: string, name: string) =>
-    entry({
+    entryOf({
       kind: 'verdict',
       callId,
       verdict: 'ask',
@@ -957,8 +903,8 @@ test('earlier calls of the tool in this run are told with their ends, and those 
     verdict('t1.c2', 'pay'),
     verdict('t1.c3', 'other'),
     verdict('t1.c0', 'pay'),
-    entry({ kind: 'outcome', callId: 't1.c1', outcome: 'rejected', outcomeHash: request.digest }),
-    entry({ kind: 'outcome', callId: 't1.c3', outcome: 'failed', outcomeHash: request.digest }),
+    entryOf({ kind: 'outcome', callId: 't1.c1', outcome: 'rejected', outcomeHash: request.digest }),
+    entryOf({ kind: 'outcome', callId: 't1.c3', outcome: 'failed', outcomeHash: request.digest }),
   ];
   const { body } = await ask(PATH);
   const [, section = ''] = /aria-labelledby="earlier">([\s\S]*?)<\/section>/.exec(body) ?? [];
@@ -1186,12 +1132,21 @@ describe('a catalog', () => {
       send: async (_viewer, _server, message) => void told.push(message),
     };
   };
+  const refuses = (error: CountersignError): void => {
+    catalogs = {
+      ...catalogs,
+      send: async () => {
+        throw error;
+      },
+    };
+  };
   beforeEach(() => {
     told = [];
   });
+  const formIn = (body: string, place: string): string =>
+    new RegExp(`<form method="post" action="/catalogs/shop/${place}">[^]*?</form>`).exec(body)?.[0] ?? '';
   const shownBy = async (): Promise<Record<string, string>> => {
-    const { body } = await ask('/catalogs/shop');
-    const form = /<form method="post" action="\/catalogs\/shop\/tools">[^]*?<\/form>/.exec(body)?.[0] ?? '';
+    const form = formIn((await ask('/catalogs/shop')).body, 'tools');
     const inputs = [...form.matchAll(/<input\s([^>]*)>/g)].map(([, fields = '']) => fields);
     const isSent = (fields: string): boolean =>
       !/\sdisabled/.test(fields) && (!fields.includes('checkbox') || /\schecked/.test(fields));
@@ -1229,14 +1184,8 @@ describe('a catalog', () => {
 
   test('is connected by a form that keeps every field and the reason where it was refused', async () => {
     const error = new CountersignError('CATALOG_INVALID', 'the address is not allowed', { path: 'url' });
-    catalogs = {
-      ...noCatalogs,
-      mayConnect: () => true,
-      list: async () => ({ catalogs: [], unread: [] }),
-      send: async () => {
-        throw error;
-      },
-    };
+    catalogs = { ...noCatalogs, mayConnect: () => true, list: async () => ({ catalogs: [], unread: [] }) };
+    refuses(error);
     const typed = { server: 'books', url: `https://books.example/?${HOSTILE}`, credentials: 'robot', trusted: 'yes' };
     const { statusCode, body } = await post('/catalogs', { requestId: 'r1', ...typed });
     expect(statusCode).toBe(error.traits.httpStatus);
@@ -1261,8 +1210,7 @@ describe('a catalog', () => {
       trusted: false,
     };
     holds({ offers: ['connect'], url: connection.url, connection });
-    const { body } = await ask('/catalogs/shop');
-    const form = /<form method="post" action="\/catalogs\/shop\/connect">[^]*?<\/form>/.exec(body)?.[0] ?? '';
+    const form = formIn((await ask('/catalogs/shop')).body, 'connect');
     const inputs = [...form.matchAll(/name="(url|credentials|taskQueue)"[^>]*value="([^"]*)"/g)];
     const fields = Object.fromEntries(inputs.map(([, name = '', value = '']) => [name, value]));
     await post('/catalogs/shop/connect', { requestId: 'r1', version: '3', ...fields, trusted: 'yes' });
@@ -1274,16 +1222,10 @@ describe('a catalog', () => {
   test('is not taken back to what it was by a form that was refused for something else', async () => {
     const refusedWith = async (error: CountersignError): Promise<string | undefined> => {
       holds({ version: 4, offers: ['connect'] });
-      catalogs = {
-        ...catalogs,
-        send: async () => {
-          throw error;
-        },
-      };
+      refuses(error);
       const typed = { requestId: 'r1', version: '3', url: 'https://shop.example/mcp', taskQueue: 'nobody' };
       const { body } = await post('/catalogs/shop/connect', typed);
-      const form = /<form method="post" action="\/catalogs\/shop\/connect">[^]*?<\/form>/.exec(body)?.[0] ?? '';
-      return /name="version"\s+value="([^"]*)"/.exec(form)?.[1];
+      return /name="version"\s+value="([^"]*)"/.exec(formIn(body, 'connect'))?.[1];
     };
     // Its URL is that of version 3, and somebody else has changed the connection since.
     expect(await refusedWith(new CountersignError('CATALOG_SETTING_UNSUPPORTED', 'no such queue', {}))).toBe('3');
@@ -1318,17 +1260,11 @@ describe('a catalog', () => {
   test.each(FORMS)('keeps the filter in every form: of %s', async (form, fields) => {
     holds({ offers: ['loosen', 'tighten', 'refresh', 'connect', 'disconnect'], pending: pendingWith({}) });
     const { body } = await ask('/catalogs/shop?show=enabled');
-    const offered = new RegExp(`<form method="post" action="/catalogs/shop/${form}">[^]*?</form>`).exec(body)?.[0];
-    expect(offered).toContain('name="show" value="enabled"');
+    expect(formIn(body, form)).toContain('name="show" value="enabled"');
     const sentForm = { requestId: 'r1', version: '3', show: 'enabled', ...fields };
     const taken = await post(`/catalogs/shop/${form}`, sentForm);
     expect(taken.headers.get('location')).toBe('/catalogs/shop?show=enabled');
-    catalogs = {
-      ...catalogs,
-      send: async () => {
-        throw new CountersignError('CATALOG_FORBIDDEN', 'not yours', {});
-      },
-    };
+    refuses(new CountersignError('CATALOG_FORBIDDEN', 'not yours', {}));
     const refused = await post(`/catalogs/shop/${form}`, sentForm);
     expect(refused.statusCode).toBe(403);
     expect(refused.body).toMatch(/aria-current="true">Enabled/);
@@ -1345,12 +1281,7 @@ describe('a catalog', () => {
     const form = await shownBy();
     holds({ offers: ['tighten', 'loosen'], refreshing: true });
     expect((await ask('/catalogs/shop')).body).toContain('A refresh goes on. This page shows its end');
-    catalogs = {
-      ...catalogs,
-      send: async () => {
-        throw new CountersignError('CATALOG_VERSION_CONFLICT', 'somebody has changed it', {});
-      },
-    };
+    refuses(new CountersignError('CATALOG_VERSION_CONFLICT', 'somebody has changed it', {}));
     const refused = await post('/catalogs/shop/tools', { ...form, 'denied.0': 'on' });
     expect(refused.body).toContain('not saved: deny on');
     expect(liveIn(refused.body)).toBeUndefined();

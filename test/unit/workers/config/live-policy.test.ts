@@ -38,6 +38,14 @@ async function look(live: LivePolicy, times = 2): Promise<void> {
   for (let at = 0; at < times; at += 1) await live.look();
 }
 
+/** Looks at the policy of before, and then at this text in its place. */
+async function changedTo(text: string, live = followed()): Promise<LivePolicy> {
+  await look(live);
+  await writeFile(path, text);
+  await look(live);
+  return live;
+}
+
 test('what has not changed is not told', async () => {
   const live = followed();
   const before = live.current;
@@ -61,10 +69,8 @@ describe('a changed file', () => {
   });
 
   test('changes nothing if it names a channel that the worker does not have', async () => {
-    const live = followed();
-    await look(live);
-    await writeFile(path, 'policy: { strategy: always, rules: [{ id: a, then: ask, notify: [{ channel: gone }] }] }\n');
-    await look(live);
+    const rules = '[{ id: a, then: ask, notify: [{ channel: gone }] }]';
+    const live = await changedTo(`policy: { strategy: always, rules: ${rules} }\n`);
     expect(live.current.strategy).toBe('never');
     expect(told.join()).toContain('policy.rules[0].notify[0].channel');
   });
@@ -80,10 +86,7 @@ describe('a changed file', () => {
   });
 
   test('with a halt of a server that is not configured is in force, and the log says so', async () => {
-    const live = followed();
-    await look(live);
-    await writeFile(path, 'policy: { halt: { reason: Now., servers: [bnak] } }\n');
-    await look(live);
+    await changedTo('policy: { halt: { reason: Now., servers: [bnak] } }\n');
     expect(told.join('\n')).toContain('policy.halt.servers[0] halts bnak only where');
   });
 
@@ -92,9 +95,7 @@ describe('a changed file', () => {
     const config = Config.parse({});
     const { config: shown } = withLivePolicy({ config, path, baseDirectory: directory }, live);
     expect(shown.policy.strategy).toBe('never');
-    await look(live);
-    await writeFile(path, STRICTER);
-    await look(live);
+    await changedTo(STRICTER, live);
     expect(shown.policy.strategy).toBe('always');
     expect(shown.taskQueue).toBe(config.taskQueue);
   });
@@ -120,10 +121,8 @@ describe('INV-G4: keeps the policy of before, and says why once', () => {
     ['without a policy', 'servers: {}', 'has no policy any more'],
     ['that names a variable there is not', 'policy: { halt: { reason: "${NOWHERE}" } }', 'NOWHERE'],
   ])('a file %s', async (_, text, reason) => {
-    const live = followed();
-    await look(live);
-    await writeFile(path, text);
-    await look(live, 5);
+    const live = await changedTo(text);
+    await look(live, 3);
     expect(live.current).toMatchObject({ strategy: 'never', servers: { bank: { default: 'deny' } } });
     expect(told).toEqual([expect.stringMatching(new RegExp(`^The policy of before stays in force\\..*(${reason})`))]);
     await writeFile(path, STRICTER);
@@ -143,10 +142,7 @@ describe('INV-G4: keeps the policy of before, and says why once', () => {
   });
 
   test('a file that is wrong, by its whole path', async () => {
-    const live = followed();
-    await look(live);
-    await writeFile(path, 'policy: { strategie: never }');
-    await look(live);
+    await changedTo('policy: { strategie: never }');
     expect(told).toEqual([expect.stringContaining(`The configuration file ${path} is not valid: policy.strategie`)]);
   });
 });

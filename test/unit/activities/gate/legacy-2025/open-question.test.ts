@@ -53,6 +53,12 @@ describe('questions on an open connection, one after the other, for so long and 
     });
   }
 
+  /** Waits until the run is asked this, and lets it say so. */
+  async function answersTo(round: number, word: HeldWord = ANSWERED): Promise<void> {
+    await run.hasAsked(round);
+    run.says(word);
+  }
+
   describe('what a server hears', () => {
     test.each<InputResponse>([YES, { action: 'decline' }, { action: 'cancel' }])(
       'what people have answered, once it is proven: %j',
@@ -65,26 +71,18 @@ describe('questions on an open connection, one after the other, for so long and 
       },
     );
 
-    test('that nobody answers, where the answer does not count', async () => {
-      const answer = asking({ proven: () => Promise.resolve(undefined) })(QUESTION, never);
-      await run.hasAsked(1);
-      run.says(ANSWERED);
-      expect(await answer).toEqual(CANCEL);
-    });
-
-    test('that nobody answers, where the answer is none that MCP has', async () => {
+    test.each<[string, InputResponse | undefined, HeldWord]>([
+      ['the answer does not count', undefined, ANSWERED],
       // Sound: what a run says is not believed, so it may be anything.
-      const odd = { action: 'accept', content: { sure: { nested: true } } } as unknown as InputResponse;
-      const answer = asking({ proven: () => Promise.resolve(odd) })(QUESTION, never);
-      await run.hasAsked(1);
-      run.says(ANSWERED);
-      expect(await answer).toEqual(CANCEL);
-    });
-
-    test('that nobody answers, where the run has closed the question', async () => {
-      const answer = asking()(QUESTION, never);
-      await run.hasAsked(1);
-      run.says({ kind: 'closed' });
+      [
+        'the answer is none that MCP has',
+        { action: 'accept', content: { sure: { nested: true } } } as unknown as InputResponse,
+        ANSWERED,
+      ],
+      ['the run has closed the question', YES, { kind: 'closed' }],
+    ])('that nobody answers, where %s', async (_, response, word) => {
+      const answer = asking({ proven: () => Promise.resolve(response) })(QUESTION, never);
+      await answersTo(1, word);
       expect(await answer).toEqual(CANCEL);
     });
 
@@ -195,8 +193,7 @@ describe('questions on an open connection, one after the other, for so long and 
         },
       });
       const answer = people.ask(QUESTION, takenBack.signal);
-      await run.hasAsked(1);
-      run.says(ANSWERED);
+      await answersTo(1);
       expect(await answer).toEqual(CANCEL);
       expect(people.told).toEqual([]);
     });
@@ -205,10 +202,7 @@ describe('questions on an open connection, one after the other, for so long and 
       const people = asking();
       const undelivered = Promise.resolve('TOOL_UNAUTHORIZED' as const);
       const answers = [people(QUESTION, never, undelivered), people(QUESTION, never, undelivered)];
-      for (let round = 1; round <= 2; round += 1) {
-        await run.hasAsked(round);
-        run.says(ANSWERED);
-      }
+      for (const round of [1, 2]) await answersTo(round);
       await Promise.all(answers);
       expect(warnings).toEqual([expect.stringContaining('"code":"TOOL_UNAUTHORIZED"')]);
     });
@@ -216,10 +210,7 @@ describe('questions on an open connection, one after the other, for so long and 
     test('ten of a call; the others are answered without people', async () => {
       const people = asking();
       const answers = Array.from({ length: 12 }, () => people(QUESTION, never));
-      for (let round = 1; round <= 10; round += 1) {
-        await run.hasAsked(round);
-        run.says(ANSWERED);
-      }
+      for (let round = 1; round <= 10; round += 1) await answersTo(round);
       expect(await Promise.all(answers)).toEqual([...Array.from({ length: 10 }, () => YES), CANCEL, CANCEL]);
       expect(run.asked.map(({ round }) => round)).toEqual(Array.from({ length: 10 }, (_, index) => index + 1));
       expect(warnings).toHaveLength(1);
@@ -239,13 +230,11 @@ describe('questions on an open connection, one after the other, for so long and 
       const delivered = Promise.resolve(undefined);
       for (let round = 1; round <= 4; round += 1) {
         const answer = ask(QUESTION, never, round === 4 ? gone : delivered);
-        await run.hasAsked(round);
-        run.says(ANSWERED);
+        await answersTo(round);
         await answer;
       }
       const closed = ask(QUESTION, never);
-      await run.hasAsked(5);
-      run.says({ kind: 'closed' });
+      await answersTo(5, { kind: 'closed' });
       await closed;
       expect(told).toEqual([
         { round: 1, told: 'accept' },
