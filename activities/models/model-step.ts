@@ -6,7 +6,7 @@
  * 3. An answer costs tokens: what is refused after it came is a coded error, and final.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
-import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
@@ -21,7 +21,7 @@ import type { ModelStepInput, ModelStepResult } from '../../contracts/wire/run.t
 import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
-import { faultName, Heartbeat } from '../kit/activity.ts';
+import { faultName } from '../kit/activity.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
@@ -36,6 +36,9 @@ import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 const MOST_ANSWER_BYTES = 1_048_576;
 export const MOST_RESULT_BYTES = 1_500_000;
 
+/** A cancelled step hears of it with its next heartbeat. */
+const BEAT_MS = 5_000;
+
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
@@ -49,7 +52,8 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
   const { models, toolset, transcript, judge, cache = createTranscriptCache(), pause = pauseWithJitter } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
-    const beat = new Heartbeat(heartbeat, activityInfo().heartbeatTimeoutMs);
+    heartbeat();
+    const beats = setInterval(heartbeat, BEAT_MS);
     try {
       const { run, runId, base, turn, output } = input;
       const model = models(input.model);
@@ -71,7 +75,6 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
         tools: tools.map(modelTool),
         ...defined({ output }),
         signal,
-        onProgress: () => beat.progressed(),
       });
       return await withVerdicts(resultOf(answer, input), input, judge);
     } catch (error) {
@@ -81,7 +84,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       // Final, since a further attempt pays the model again. The message of an unknown error may quote a conversation.
       throw failureOf('INTERNAL', `The model step failed: ${faultName(error)}.`);
     } finally {
-      beat.stop();
+      clearInterval(beats);
     }
   };
 }

@@ -21,7 +21,6 @@ const MOST_ERROR_CHARACTERS = 10_000;
 export interface ResponsesAsk {
   readonly body: JsonObject;
   readonly signal: AbortSignal;
-  readonly onProgress?: () => void;
   readonly onItem?: (item: JsonObject) => void;
   /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
   readonly onAnswer?: () => void;
@@ -59,14 +58,14 @@ export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObj
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
   const { fetch, url, headers } = placeOf(name, config, egress);
   const { model } = config;
-  return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
+  return async ({ body, signal, onItem, onAnswer, onEvent }) => {
     const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
       body: JSON.stringify({ model, stream: true, store: false, ...body }),
       signal,
     };
-    const response = await fetch(url, request, { onBytes: () => onProgress?.() });
+    const response = await fetch(url, request);
     onAnswer?.();
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];

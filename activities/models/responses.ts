@@ -66,7 +66,7 @@ async function ask(
   { maxOutputTokens, storesAnswers = false }: Pick<ProviderConfig, 'maxOutputTokens' | 'storesAnswers'>,
   request: ModelRequest,
 ): Promise<ModelAnswer> {
-  const { messages, tools, output, signal, onProgress } = request;
+  const { messages, tools, output, signal } = request;
   let answer: ResponsesAnswer;
   try {
     answer = await api({
@@ -79,7 +79,6 @@ async function ask(
         ...(storesAnswers ? { store: true } : {}),
       },
       signal,
-      onProgress,
       onEvent: (event) => assertAsks(event, subject),
     });
   } catch (error) {
