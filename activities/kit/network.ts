@@ -95,11 +95,11 @@ export function isFinalStatus(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
 
-const LONGEST_RETRY_AFTER_SECONDS = 3_600;
-
-/** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
-export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
-  const header = headers.get('retry-after') ?? '';
-  if (!/^\d{1,9}$/.test(header)) return undefined;
-  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+/** Reads seconds or a date (RFC 9110 §10.2.3) as ms from now on. */
+export function retryAfterOf({ headers }: Pick<Response, 'headers'>, longestMs = 3_600_000): number | undefined {
+  const value = headers.get('retry-after')?.trim() ?? '';
+  // A date begins with the name of its day; V8 takes `1.5` for one, too, in the past.
+  const dateMs = /^[A-Z][a-z]/.test(value) ? Date.parse(value) - Date.now() : Number.NaN;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : dateMs;
+  return Number.isFinite(ms) ? Math.min(Math.max(0, ms), longestMs) : undefined;
 }

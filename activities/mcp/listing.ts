@@ -11,7 +11,7 @@ import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contrac
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
@@ -53,7 +53,6 @@ export interface ListingRequest {
   /** Makes a scrubber of the connection's secrets and these. */
   readonly scrubbing: (ids: readonly string[]) => Scrubber;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
 }
 
 /** With the session's id among its secrets: calls may go on in that session. */
@@ -76,7 +75,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 }
 
 async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
-  const { connection, signal, connectMs, priors, kept, egress, fetch } = request;
+  const { connection, signal, connectMs, priors, kept, egress } = request;
   const within = (sessionId: string | undefined): Listing => ({
     ...request,
     scrub: request.scrubbing(secretIds(sessionId)),
@@ -85,7 +84,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   let isWhole = false;
   try {
     const asks = connection.asks === true ? 'declared' : undefined;
-    session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior, fetch }) });
+    session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped, sessionId } = error;

@@ -27,7 +27,7 @@ import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { currentTrace } from '../kit/trace.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
@@ -87,8 +87,6 @@ const LEAST_MS = 1_000;
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
-  /** Replaces the guarded fetch, for tests. */
-  readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
   /** How long a session of a run is kept without a call. */
   readonly keptMs?: number;
@@ -103,21 +101,20 @@ interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly sessions: string[];
   readonly priors: Priors;
   readonly kept: KeptSessions;
-  readonly options: Pick<SessionOptions, 'connectMs' | 'egress' | 'fetch'>;
+  readonly options: Pick<SessionOptions, 'connectMs' | 'egress'>;
   readonly legacy: LegacyCalls | undefined;
 }
 
 export function createMcpToolServer({
   artifacts,
   egress,
-  fetch,
   legacy,
   connectMs = CONNECT_MS,
   keptMs,
 }: McpToolServerOptions): ToolServer {
   const priors = createPriors();
   const kept = createKeptSessions(keptMs);
-  const options = { connectMs, egress, ...defined({ fetch }) };
+  const options = { connectMs, egress };
   return {
     list(connection, signal, { known = false } = {}) {
       const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);

@@ -31,7 +31,8 @@ import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
+import { type Egress, egressRefusalIn, isEventStream, type Outlet } from '../egress/fetch.ts';
+import { retryAfterOf } from '../kit/network.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
 /** For a server to hear of a cancellation and to forget the session. */
@@ -62,7 +63,6 @@ export interface SessionOptions {
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
   /**
    * How a server before 2026-07-28 may ask people. `declared`: it is told so, because its list depends on that.
    * `heard`: its questions are also answered.
@@ -112,10 +112,10 @@ const noValidator: jsonSchemaValidator = {
 
 /** Connects within `connectMs`. @throws ConnectFailure */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
+  const { connection, prior, connectMs, signal, egress, asks } = options;
   const { url } = connection;
   const hasAsked = (): boolean => transport.asked;
-  const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection, hasAsked });
   const { accessToken, renewal } = connection;
   const http =
     accessToken === undefined || !renewal
@@ -189,11 +189,7 @@ export async function leaveSession(
 }
 
 async function patiently(waited: Promise<void>, ms: number): Promise<void> {
-  const over = new AbortController();
-  const patience = pause(ms, undefined, { signal: over.signal });
-  await Promise.race([waited, patience]).catch(() => {});
-  over.abort();
-  await patience.catch(() => {});
+  await Promise.race([waited, pause(ms, undefined, { ref: false })]).catch(() => {});
 }
 
 /**
@@ -521,7 +517,7 @@ const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 const MAX_RESPONSE_VALUES = 500_000;
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+const LONGEST_RETRY_AFTER_MS = 24 * 3_600_000;
 /** For so long a server hardly ever closes an idle connection. */
 const IDLE_MS = 1_000;
 
@@ -565,15 +561,12 @@ export interface Wire {
 export interface WireOptions {
   readonly egress: Egress;
   readonly server: Pick<ServerConnection, 'name' | 'url' | 'accessToken' | 'binding' | 'renewal'>;
-  /** For tests. Its connections are not seen, so every failure counts as possibly sent. */
-  readonly fetch?: GuardedFetch;
-  readonly now?: () => number;
   /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
   readonly hasAsked?: () => boolean;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
-export function openWire({ egress, server, ...options }: WireOptions): Wire {
+export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
   let reached = false;
   let tellReached = (): void => undefined;
   const reach = (): void => {
@@ -616,24 +609,23 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       };
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
-      if (options.fetch !== undefined) reach();
       const target = movedTo(String(url));
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const response = await (options.fetch ?? outlet.fetch)(at, request, {
+        const response = await outlet.fetch(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
         });
         record(isCall, {
           status: response.status,
           streamed: isEventStream(response),
-          ...retryAfterOf(response, options.now ?? Date.now),
+          ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
         });
         return response;
       };
       try {
         const bound = boundTokenIn(init, server);
-        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && options.hasAsked?.() === true);
+        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
         const { response, ...facts }: BoundAnswer =
           bound === undefined
             ? { response: await send(target, init) }
@@ -699,16 +691,6 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
 async function withoutLocation(response: Response): Promise<Response> {
   await response.body?.cancel().catch(() => undefined);
   return new Response(null, { status: response.status });
-}
-
-/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers. */
-function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
-  const value = response.headers.get('retry-after')?.trim();
-  if (value === undefined || value === '') return {};
-  // A date begins with the name of its day; V8 takes `1.5` for one, too, in the past.
-  const dateMs = /^[A-Z][a-z]/.test(value) ? Date.parse(value) - now() : Number.NaN;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : dateMs;
-  return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
 /** In one session. */

@@ -21,7 +21,7 @@ import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { ArtifactStore } from '../../artifacts/port.ts';
-import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
+import type { Egress } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, quoted, scrubberFor } from '../classify-result.ts';
@@ -74,29 +74,28 @@ export interface TaskServer {
   ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
 }
 
-export interface McpTaskServerOptions {
+interface McpReach {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
 }
 
-interface Asking extends McpTaskServerOptions {
+interface Asking extends McpReach {
   readonly question: TaskQuestion;
   readonly names: Names;
   readonly scrub: ReturnType<typeof scrubberFor>;
   readonly link: TaskLink;
 }
 
-export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
+export function createMcpTaskServer(reach: McpReach): TaskServer {
   return {
     async ask(connection, question) {
       const { id, signal, tool } = question;
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
-      const link = await openTaskLink(connection, question, options);
+      const link = await openTaskLink(connection, question, reach.egress);
       let report: TaskReport | undefined;
       try {
-        report = await reportOf({ ...options, question, names, scrub, link });
+        report = await reportOf({ ...reach, question, names, scrub, link });
       } finally {
         const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
         // Another token may be accepted after this one was refused.
@@ -234,9 +233,9 @@ interface TaskLink {
 async function openTaskLink(
   connection: ServerConnection,
   { id, signal }: TaskQuestion,
-  { egress, fetch }: McpTaskServerOptions,
+  egress: Egress,
 ): Promise<TaskLink> {
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     ...transportOptions(connection),
