@@ -116,7 +116,8 @@ export function forbidden(message: string): Refused {
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
-export function currentScheduler(): Scheduler {
+/** Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms. */
+export function currentScheduler() {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
   return {
@@ -131,15 +132,4 @@ export function currentScheduler(): Scheduler {
   };
 }
 
-/** Who scheduled the current activity, by Temporal's word, which no input can forge. */
-export interface Scheduler {
-  readonly namespace: string;
-  readonly activity: string;
-  readonly workflowType: string | undefined;
-  readonly workflowId: string | undefined;
-  readonly runId: string | undefined;
-  readonly attempt: number;
-  /** Epoch ms: when the activity was scheduled, and when this attempt was. */
-  readonly scheduledAt: number;
-  readonly attemptAt: number;
-}
+export type Scheduler = Readonly<ReturnType<typeof currentScheduler>>;

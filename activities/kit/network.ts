@@ -36,11 +36,6 @@ const WORDS = new Map([
 
 const MAX_CAUSES = 8;
 
-interface NetworkFault {
-  readonly code: string;
-  readonly syscall: string | undefined;
-}
-
 /** True if the failure came before a connection stood, so that nothing was sent. */
 export function neverConnected(error: unknown): boolean {
   const fault = faultIn(error);
@@ -64,8 +59,8 @@ export function networkReasonOf(error: unknown): string | undefined {
  * Returns the innermost error with a system or undici code. Under jest, errors of Node's core are of another realm, so
  * `instanceof` is not used.
  */
-function faultIn(error: unknown): NetworkFault | undefined {
-  let found: NetworkFault | undefined;
+function faultIn(error: unknown) {
+  let found: { readonly code: string; readonly syscall: string | undefined } | undefined;
   for (const at of causesOf(error)) {
     const { code, syscall } = at;
     // The SDK's own errors have codes of the same form that say nothing about the network.

@@ -44,12 +44,19 @@ export interface ModelStepDependencies {
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
-  readonly cache?: TranscriptCache;
+  readonly resolve?: ResolveTranscript;
   readonly pause?: Pause;
 }
 
 export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
-  const { models, toolset, transcript, judge, cache = createTranscriptCache(), pause = pauseWithJitter } = dependencies;
+  const {
+    models,
+    toolset,
+    transcript,
+    judge,
+    resolve = createTranscriptCache(),
+    pause = pauseWithJitter,
+  } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
     heartbeat();
@@ -59,7 +66,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       const model = models(input.model);
       if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
-        cache.resolveTranscript(run.workflowId, input, (from, to) =>
+        resolve(run.workflowId, input, (from, to) =>
           retried(
             "The run's conversation",
             () => transcript(run.workflowId, runId, from, to, base.segment),
@@ -164,16 +171,12 @@ export interface TranscriptPosition {
   readonly tail: readonly Message[];
 }
 
-interface TranscriptCache {
-  /** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
-  resolveTranscript(run: string, position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
-}
-
-export interface TranscriptCacheLimits {
-  /** Size of messages as JSON text, in UTF-16 units. */
-  readonly maxBytes: number;
-  readonly maxEntries: number;
-}
+/** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
+type ResolveTranscript = (
+  run: string,
+  position: TranscriptPosition,
+  fetchRange: FetchRange,
+) => Promise<readonly Message[]>;
 
 interface Conversation {
   readonly messages: readonly Message[];
@@ -182,24 +185,23 @@ interface Conversation {
   readonly end: TranscriptPosition['base'];
 }
 
+/** Bytes are UTF-16 units of messages as JSON. */
 export function createTranscriptCache(
-  { maxBytes, maxEntries }: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
-): TranscriptCache {
+  { maxBytes, maxEntries } = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
+): ResolveTranscript {
   const kept = new LRUCache<string, Conversation>({ max: maxEntries, maxSize: maxBytes });
-  return {
-    resolveTranscript: async (run, { base, tail }, fetchRange) => {
-      const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
-      const known = kept.get(run);
-      if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
-      const isExtended = known !== undefined && isSame(known.end, base);
-      // A step that is taken again may have more to say than before.
-      const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
-      const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
-      const messages = [...prefix, ...tail];
-      const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
-      kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
-      return messages.slice();
-    },
+  return async (run, { base, tail }, fetchRange) => {
+    const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
+    const known = kept.get(run);
+    if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
+    const isExtended = known !== undefined && isSame(known.end, base);
+    // A step that is taken again may have more to say than before.
+    const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
+    const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
+    const messages = [...prefix, ...tail];
+    const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
+    kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
+    return messages.slice();
   };
 }
 

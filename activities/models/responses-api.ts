@@ -8,7 +8,7 @@
 import { jsonSchema, parseJsonEventStream } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { fieldsOf, objectsOf, parsedJson, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
@@ -113,13 +113,7 @@ export function createStoredAnswers(name: string, config: ProviderConfig, egress
   };
 }
 
-interface ProviderPlace {
-  readonly fetch: GuardedFetch;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-function placeOf(name: string, config: ProviderConfig, egress: Egress): ProviderPlace {
+function placeOf(name: string, config: ProviderConfig, egress: Egress) {
   const { apiKey = '', baseUrl = PROVIDER_URLS.openai } = config;
   if (apiKey === '' && config.baseUrl === undefined) {
     const path = `models.${name}.apiKey`;
@@ -127,7 +121,8 @@ function placeOf(name: string, config: ProviderConfig, egress: Egress): Provider
   }
   const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
   const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
-  return { fetch, url, headers: apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` } };
+  const headers: Record<string, string> = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
+  return { fetch, url, headers };
 }
 
 async function refusalIn(response: Response): Promise<ResponsesRefusal> {
@@ -137,14 +132,11 @@ async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
-export interface McpPlace {
-  readonly server: string;
-  readonly url: string;
-  readonly connectorId?: string | undefined;
-}
-
 /** The provider asks before every call: policy is applied here. */
-export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject = {}): JsonObject {
+export function mcpTool(
+  { server, url, connectorId }: { server: string; url: string; connectorId?: string | undefined },
+  more: JsonObject = {},
+): JsonObject {
   return {
     type: 'mcp',
     server_label: server,
@@ -175,7 +167,6 @@ export function argumentsIn(item: JsonObject): JsonValue | undefined {
   return text.trim() === '' ? {} : parsedJson(text);
 }
 
-/** A list that is in the conversation is not fetched again, and so stays the pinned one. */
 export function mcpList(server: string, tools: readonly JsonObject[]): JsonObject {
   return { type: 'mcp_list_tools', id: `mcpl_${server}`, server_label: server, tools };
 }
