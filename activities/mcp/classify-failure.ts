@@ -119,7 +119,6 @@ export function endingOfError(
   return refusedBy({ code, message }, names, noInput);
 }
 
-/** @param noInput why the server could not ask people, if it could not */
 export function refusedBy(
   { code, message }: Omit<Extract<RawAnswer, { kind: 'error' }>, 'kind'>,
   names: Names,
@@ -145,7 +144,6 @@ export function vanished(names: Names): CallEnding {
   };
 }
 
-/** The server stopped for an input that it does not get, or made the call a task. */
 export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
   return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
@@ -183,7 +181,7 @@ function nonceWanted(names: Names): CallEnding {
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
 
-/** Not `not-sent`, which would be tried again: this worker's rules forbid the call until somebody changes them. */
+/** Not `not-sent`, which would be tried again: the rules forbid the call until somebody changes them. */
 function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }

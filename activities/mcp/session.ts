@@ -7,8 +7,7 @@
  * 1. Client and transport are fresh for each session: the SDK does not recover lost sessions (typescript-sdk#1708).
  * 2. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
  *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
- *
- * One file, because session, transport and exchanges are one wrapper around one connection, and rely on each other.
+ * One file, because session, transport and exchanges are one wrapper around one connection.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,7 +24,6 @@ import {
   type RequestId,
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
-  type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
@@ -113,10 +111,9 @@ const noValidator: jsonSchemaValidator = {
 /** Connects within `connectMs`. @throws ConnectFailure */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, connectMs, signal, egress, asks } = options;
-  const { url } = connection;
+  const { url, protocol, accessToken, renewal } = connection;
   const hasAsked = (): boolean => transport.asked;
   const wire = openWire({ egress, server: connection, hasAsked });
-  const { accessToken, renewal } = connection;
   const http =
     accessToken === undefined || !renewal
       ? wire.fetch
@@ -133,7 +130,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     { name: 'countersign', version: '1.0.0-rc.1' },
     {
       capabilities: {},
-      versionNegotiation: negotiationOf(connection.protocol),
+      // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
+      versionNegotiation: {
+        mode: protocol === '2026-07-28' ? { pin: protocol } : protocol,
+        probe: { timeoutMs: NEVER_MS },
+      },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: noValidator,
     },
@@ -225,11 +226,6 @@ function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; 
   };
 }
 
-function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiationOptions {
-  // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
-  return { mode: protocol === '2026-07-28' ? { pin: protocol } : protocol, probe: { timeoutMs: NEVER_MS } };
-}
-
 function learnedBy(client: Client): PriorDiscovery {
   const discover = client.getDiscoverResult();
   if (discover === undefined) return { kind: 'legacy' };
@@ -239,8 +235,8 @@ function learnedBy(client: Client): PriorDiscovery {
 }
 
 // Remembers how servers speak, so that a call to a modern server costs no extra round trip. No address is kept: a
-// redirect is the answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that
-// redirects is asked anew by each session, since its call would be the first request, and no call follows a redirect.
+// redirect holds for one principal's request (RFC 9110 §15.4.8). A modern server that redirects is asked anew by each
+// session: its call would be the first request, and follows none.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
@@ -291,18 +287,15 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
   );
 }
 
-// The SDK's HTTP transport, with the six things that an at-most-once caller needs.
+// The SDK's HTTP transport, with what an at-most-once caller needs.
 //
 // 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
 //    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
 // 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect
 //    would be lost.
-// 3. Events that have passed in the stream of the answer are told (`onPassed`), up to the answer itself, which comes
-//    after them.
-// 4. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
-// 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
+// 3. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
+// 4. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
 //    sent. The SDK's client would declare it to every server.
-// 6. A request of the server in the middle of a request is noted (`asked`), even if the SDK answers it by itself.
 
 /** Bounds a server's `retry` (HTML, "Server-sent events"): beyond the range of a timer it would be no pause at all. */
 export const LONGEST_RETRY_MS = 60_000;
@@ -351,7 +344,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   onPassed: ((requestId: RequestId, eventId: string) => void) | undefined;
   /** Our answer to a request of the server was sent, or could not be given to it. */
   onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
-  /** For callers without the SDK's client, which waits for answers by itself. */
+  /** For callers without the SDK's client. */
   onAnswer: (() => void) | undefined;
   readonly #streaming: () => boolean;
   readonly #asks: boolean;
@@ -373,15 +366,16 @@ export class SessionTransport extends StreamableHTTPClientTransport {
       this.answer = undefined;
       this.asked = false;
       this.#awaited = awaited;
+      const ended = (): void => this.#unlessAnswered(awaited, () => this.onLost?.());
       await super.send(single, {
         ...options,
-        onresumptiontoken: (eventId) => this.#passed(awaited, eventId),
+        onresumptiontoken: (eventId) => this.#unlessAnswered(awaited, () => this.onPassed?.(awaited, eventId)),
         onRequestStreamEnd: () => {
           options?.onRequestStreamEnd?.();
-          this.#ended(awaited);
+          ended();
         },
       });
-      if (!this.#streaming()) this.#ended(awaited);
+      if (!this.#streaming()) ended();
       return;
     }
     const sending = super.send(this.#asks ? declaring(message) : message, options);
@@ -413,17 +407,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
-  #passed(id: RequestId, eventId: string): void {
-    this.#unanswered(id, () => this.onPassed?.(id, eventId));
-  }
-
-  /** No more can come for this request. */
-  #ended(id: RequestId): void {
-    this.#unanswered(id, () => this.onLost?.());
-  }
-
   /** Deferred, so that an answer that has just come, also in the very event that passed, is handled first. */
-  #unanswered(id: RequestId, tell: () => void): void {
+  #unlessAnswered(id: RequestId, tell: () => void): void {
     setImmediate(() => {
       if (this.#awaited === id && this.answer === undefined) tell();
     });
@@ -646,7 +631,6 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
       exchange = {};
       callMade = false;
       reached = false;
-      // A stream that its server has not ended by then may never end.
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
     isBusy: () => outlet.isBusy(),

@@ -41,7 +41,7 @@ export interface AskedAnswer extends Omit<
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
   readonly point: ResumePoint;
-  /** The same point, sealed: it is repeated as long as nothing newer is known. */
+  /** The same point, sealed. */
   readonly resume: SealedState;
   /** The answer may be a task: its session is then left open. */
   readonly mayBeTask?: true;

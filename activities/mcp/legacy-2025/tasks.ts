@@ -2,8 +2,7 @@
  * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
  * begun.
  *
- * It also says which listed tools may be called as tasks. It does not own when a task is polled
- * (`domain/legacy-2025/tasks.ts`).
+ * It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
  * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
  * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection
  *    till then.
@@ -12,10 +11,6 @@
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
  * 5. Everything returned is scrubbed, also of ids that are no ordinary words (INV-S1).
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
- * 7. Each request has its time; no connection stands between two polls.
- * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
- *    tasks if the operator configures `tasks` of some server.
- * 9. A tool that may be called as a task keeps that mark only if the operator wants it (`servers.NAME.tasks.optional`).
  */
 import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
@@ -278,7 +273,8 @@ async function openTaskLink(
   };
 }
 
-// Listed tools that can, or must, be called as tasks.
+// Listed tools that can, or must, be called as tasks. A list for a caller that does not wait for tasks leaves out those
+// that must. One that can is called as one only if the operator wants it (`servers.NAME.tasks.optional`).
 
 const NOBODY_WAITS =
   'it can only be called as a task, and tasks are not waited for: configure `tasks` of its server ({} is enough), and start the run, or refresh the catalog, again';
