@@ -411,8 +411,8 @@ class AddressForbidden extends Error {
   }
 }
 
-// A name is resolved once for each connection, which goes to the addresses that were checked: there is no second look-up
-// that could answer otherwise (DNS rebinding). TLS is checked against the name. One forbidden address forbids the name.
+// A name is resolved once for each connection, which goes to the addresses that were checked: no second look-up could
+// answer otherwise (DNS rebinding). TLS is checked against the name. One forbidden address forbids the name.
 
 /** Returns all addresses of a name, in the order in which they are to be tried. */
 type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;

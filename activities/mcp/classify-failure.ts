@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import { type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
+import { type ConnectTrace, type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
 import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
@@ -87,19 +87,14 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
 }
 
 /** Without a session the tool was not called, whatever the reason. */
-export function endingOfConnect(
-  cause: unknown,
-  exchange: Exchange,
-  stopped: 'cancelled' | 'deadline' | undefined,
-  names: Names,
-): CallEnding {
+export function endingOfConnect({ error, exchange, stopped }: ConnectTrace, names: Names): CallEnding {
   if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
   if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
   if (exchange.nonceWanted === true) return nonceWanted(names);
-  const refusal = refusalIn(cause, exchange, names.quote);
+  const refusal = refusalIn(error, exchange, names.quote);
   if (refusal !== undefined && ABOUT_THE_TOKEN.has(refusal.code)) return refused(names, refusal);
-  const ending = notSent(names, reasonOf(cause, 'the protocol could not be agreed on'), exchange);
+  const ending = notSent(names, reasonOf(error, 'the protocol could not be agreed on'), exchange);
   return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
 }
 

@@ -87,8 +87,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
     session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    const { cause, exchange, stopped, sessionId } = error;
-    throw failure(within(sessionId), { error: cause, exchange, stopped }, 'the protocol could not be agreed on');
+    throw failure(within(error.sessionId), error.trace, 'the protocol could not be agreed on');
   }
   try {
     if (prior === undefined) priors.learn(connection, session);

@@ -164,10 +164,8 @@ async function attempt(
     session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    const { cause, exchange, stopped } = error;
     sessions.push(...secretIds(error.sessionId));
-    const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
-    return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
+    return withFault(endingOfConnect(error.trace, names), faultOf(error.trace, 'asking'));
   }
   const { sessionId } = session.transport;
   sessions.push(...secretIds(sessionId));
@@ -219,7 +217,7 @@ async function open(
     try {
       return await openSession({ ...common, prior });
     } catch (error) {
-      if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
+      if (!(error instanceof ConnectFailure) || error.trace.stopped !== undefined) throw error;
       priors.forget(connection);
     }
   }

@@ -83,21 +83,20 @@ export interface Session {
 /** A session could not be opened; nothing was asked of any tool. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
-  readonly exchange: Exchange;
-  readonly stopped: 'cancelled' | 'deadline' | undefined;
+  readonly trace: ConnectTrace;
   /** Set if the server had begun one. Secret. */
   readonly sessionId: string | undefined;
-  constructor(
-    cause: unknown,
-    exchange: Exchange,
-    stopped: 'cancelled' | 'deadline' | undefined,
-    sessionId: string | undefined,
-  ) {
-    super('no session with the server', { cause });
-    this.exchange = exchange;
-    this.stopped = stopped;
+  constructor(trace: ConnectTrace, sessionId: string | undefined) {
+    super('no session with the server', { cause: trace.error });
+    this.trace = trace;
     this.sessionId = sessionId;
   }
+}
+
+export interface ConnectTrace {
+  readonly error: unknown;
+  readonly exchange: Exchange;
+  readonly stopped: 'cancelled' | 'deadline' | undefined;
 }
 
 /** `classify-result.ts` checks results, so the SDK need not build a validator for every call. */
@@ -160,7 +159,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped, transport.sessionId);
+    const trace = { error, exchange: wire.exchange(), stopped: signal.aborted ? 'cancelled' : stopped } as const;
+    throw new ConnectFailure(trace, transport.sessionId);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);

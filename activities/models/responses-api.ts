@@ -6,15 +6,13 @@
  * 2. Nothing is stored at the provider (`store: false`), unless the body of a request says so.
  */
 import { jsonSchema, parseJsonEventStream } from 'ai';
-import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { fieldsOf, objectsOf, parsedJson, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
-import type { ProviderConfig } from './provider.ts';
+import { outletTo, type ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
-const MOST_BYTES = 67_108_864;
 /** Bound of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
@@ -115,11 +113,7 @@ export function createStoredAnswers(name: string, config: ProviderConfig, egress
 
 function placeOf(name: string, config: ProviderConfig, egress: Egress) {
   const { apiKey = '', baseUrl = PROVIDER_URLS.openai } = config;
-  if (apiKey === '' && config.baseUrl === undefined) {
-    const path = `models.${name}.apiKey`;
-    throw new CountersignError('CONFIG_INVALID', `${path} is missing: openai is not asked without one.`, { path });
-  }
-  const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
+  const fetch = outletTo(baseUrl, name, config, egress);
   const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
   const headers: Record<string, string> = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
   return { fetch, url, headers };

@@ -2,7 +2,6 @@
  * This worker as a client of one configured authorization server asks its token endpoint, and ends tokens there.
  *
  * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS.
- * 2. The `CountersignError`s thrown here hold nothing of what was sent or answered.
  */
 import {
   allowInsecureRequests,
