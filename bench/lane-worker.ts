@@ -141,7 +141,6 @@ async function rawOptions(): Promise<Lane> {
         messages: [],
         tools: [],
         signal: new AbortController().signal,
-        onProgress: () => undefined,
       });
       const tool = toolOf(turn);
       return tool === undefined ? { text: 'end' } : { tool, gated: isGated(turn), arguments: { run, step: turn } };

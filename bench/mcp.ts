@@ -16,11 +16,10 @@ import { createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/access.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import type { ServerConnection } from '../activities/mcp/port.ts';
-import { defined } from '../contracts/defined.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../domain/text/urls.ts';
 import { end, forkBench, heard } from './process.ts';
-import { createEgress } from '../activities/egress/fetch.ts';
+import { createEgress, type Egress } from '../activities/egress/fetch.ts';
 import { ServerLimits } from '../activities/limits/server-limits.ts';
 
 /** Its servers are on this machine. */
@@ -34,6 +33,22 @@ const times = Number(values.times);
 const ARGUMENTS = { run: 'bench', step: 1 };
 
 type Act = () => Promise<unknown>;
+/** An egress that sends by this fetch. */
+function egressBy(send: FetchLike | undefined): Egress {
+  if (send === undefined) return EGRESS;
+  return {
+    ...EGRESS,
+    outlet: ({ onWriting }) => ({
+      fetch: async (url, init) => {
+        onWriting?.();
+        return await send(url, init);
+      },
+      isBusy: () => false,
+      close: async () => undefined,
+    }),
+  };
+}
+
 /** A way to make one call; with a fetch of its own where its requests are counted. */
 type Lane = (fetch?: FetchLike) => Act | Promise<Act>;
 
@@ -90,8 +105,7 @@ async function measure(era: string, url: string): Promise<void> {
 function callOf(url: string, counted?: FetchLike): Act {
   const server = createMcpToolServer({
     artifacts: createMemoryStore(),
-    egress: EGRESS,
-    ...defined({ fetch: counted }),
+    egress: egressBy(counted),
   });
   const connection: ServerConnection = { name: 'tools', url, headers: {}, protocol: 'auto', secrets: [] };
   const call = {
@@ -115,8 +129,7 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
   const broker = createTokenBroker({ config, keys: new Map(), egress: EGRESS });
   const server = createMcpToolServer({
     artifacts,
-    egress: EGRESS,
-    ...defined({ fetch: counted }),
+    egress: egressBy(counted),
   });
   const liveTools = createLiveTools({ config, broker, server });
   const limits = new ServerLimits({ configured: new Map(), tell: () => {} });

@@ -30,7 +30,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
         'x-amz-checksum-sha256': digest.toString('base64'),
       };
       const answer = await answerTo(ask({ method: 'PUT', url, body, headers }), config);
-      if (!isGood(answer)) throw away(config, troubleIn(answer));
+      if (!isGood(answer)) throw away(config, bucketTrouble(answer.status, answer.code));
       return { sha256, bytes: body.length, contentType };
     },
 
@@ -40,7 +40,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
       const answer = await answerTo(ask({ method: 'GET', url, maxBytes: ref.bytes }), config);
       if (isAbsent(answer.status, answer.code))
         throw new CountersignError('ARTIFACT_MISSING', `Artifact ${ref.sha256} is not in ${placeOf(config)}.`);
-      if (!isGood(answer)) throw away(config, troubleIn(answer));
+      if (!isGood(answer)) throw away(config, bucketTrouble(answer.status, answer.code));
       const { body } = answer;
       if (body?.length === ref.bytes && createHash('sha256').update(body).digest('hex') === ref.sha256) return body;
       throw corrupt(ref.sha256);
@@ -61,7 +61,7 @@ export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise
   try {
     const answer = await ask({ method: 'PUT', url: markerUrl(config), body, headers });
     if (isGood(answer)) return;
-    trouble = troubleIn(answer);
+    trouble = bucketTrouble(answer.status, answer.code);
   } catch (error) {
     if (!(error instanceof BucketSilent)) throw error;
     trouble = { reason: error.message };
@@ -90,10 +90,6 @@ async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Pro
 
 function isGood({ status }: BucketAnswer): boolean {
   return status >= 200 && status < 300;
-}
-
-function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrouble> {
-  return bucketTrouble(status, code);
 }
 
 /** It may pass or be mended while runs wait. */

@@ -2,17 +2,15 @@
  * This `ArtifactStore` keeps one file per content in a directory: `<root>/ab/cd/<sha256>`. Nothing is ever deleted here
  * (`countersign artifacts sweep`).
  *
- * 1. Files are whole or not there (`activities/kit/durable-file.ts`).
- * 2. Files are readable by the owner alone: artifacts are what tools returned.
- * 3. Bytes are hashed again when they are read, so a changed or shortened file is detected, never returned.
- * 4. A file that is put again is as young as a new one: a sweep that removes old files counts from the last put.
+ * 1. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
+ * 2. Bytes are hashed again when they are read, so a changed or shortened file is detected, never returned.
+ * 3. A file that is put again is as young as a new one: a sweep that removes old files counts from the last put.
  */
-import { createHash } from 'node:crypto';
 import { readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { replace } from '../kit/durable-file.ts';
-import { type ArtifactStore, assertHash, corrupt } from './port.ts';
+import { type ArtifactStore, assertHash, corrupt, sha256Of } from './port.ts';
 import { assertRoot } from './root.ts';
 
 export function createDirectoryStore(root: string): ArtifactStore {
@@ -57,8 +55,4 @@ async function renewed(path: string, sha256: string): Promise<boolean> {
 
 function pathOf(root: string, sha256: string): string {
   return join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
-}
-
-function sha256Of(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
 }

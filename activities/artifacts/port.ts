@@ -5,6 +5,7 @@
  * 1. `put` returns only when the bytes are durable.
  * 2. `get` returns exactly the bytes that were put, or throws `ARTIFACT_MISSING` / `ARTIFACT_CORRUPT`.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
@@ -18,6 +19,10 @@ export interface ArtifactStore {
 export function assertHash({ sha256 }: ArtifactRef): void {
   if (!Sha256Hex.safeParse(sha256).success)
     throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+}
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 export function corrupt(sha256: string): CountersignError {

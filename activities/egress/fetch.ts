@@ -7,7 +7,6 @@
  * 3. No redirect is followed. A caller that follows one asks here again, and is held to the outlet's origins.
  * 4. Headers of an answer are bounded, and so is its body, after decompression.
  * 5. No proxy of the environment is used: it would resolve names anew, unchecked.
- *
  * One file, because a request is judged, connected and bounded in one place, which nothing goes around.
  */
 import { type LookupAddress, promises as dns } from 'node:dns';
@@ -345,11 +344,12 @@ const LOOPBACK = 'this machine. Where that is meant, as in development, set egre
 /** Returns why nothing is sent to a URL, to follow its host or path: "must use https". */
 export function urlObjection(url: string, rules: EgressRules): string | undefined {
   if (!URL.canParse(url)) return 'is no URL';
-  const { protocol, username, password, hostname } = new URL(url);
+  const parsed = new URL(url);
+  const { protocol, username, password, hostname } = parsed;
   if (protocol !== 'https:' && protocol !== 'http:') return 'must use https';
   if (username !== '' || password !== '')
     return 'must not hold a user name or password: a URL is shown in logs and requests';
-  if (!isSecureTransport(url, rules.allowInsecure))
+  if (!isSecurelyReached(parsed, rules.allowInsecure))
     return 'must use https: credentials would go in clear to another host. For tests only, set egress.allowInsecure: true';
   const literal = literalIn(hostname);
   if (literal !== undefined) return addressObjection(literal, rules);
@@ -411,11 +411,8 @@ class AddressForbidden extends Error {
   }
 }
 
-// Opens connections to addresses that were checked.
-//
-// 1. A name is resolved once for each connection, and the connection goes to the addresses that were checked. There is
-//    no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.
-// 2. One forbidden address among those of a name forbids the name.
+// A name is resolved once for each connection, which goes to the addresses that were checked: no second look-up could
+// answer otherwise (DNS rebinding). TLS is checked against the name. One forbidden address forbids the name.
 
 /** Returns all addresses of a name, in the order in which they are to be tried. */
 type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;
@@ -467,12 +464,4 @@ function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
     else callback(null, first.address, first.family);
   };
   return (...asked) => void answer(...asked);
-}
-
-/**
- * Says whether secrets may be sent to a URL: checks the transport alone.
- * @param allowInsecure `egress.allowInsecure` of the configuration
- */
-export function isSecureTransport(url: string, allowInsecure: boolean): boolean {
-  return isSecurelyReached(new URL(url), allowInsecure);
 }

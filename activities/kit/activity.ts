@@ -116,7 +116,8 @@ export function forbidden(message: string): Refused {
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
-export function currentScheduler(): Scheduler {
+/** Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms. */
+export function currentScheduler() {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
   return {
@@ -131,48 +132,4 @@ export function currentScheduler(): Scheduler {
   };
 }
 
-/** Who scheduled the current activity, by Temporal's word, which no input can forge. */
-export interface Scheduler {
-  readonly namespace: string;
-  readonly activity: string;
-  readonly workflowType: string | undefined;
-  readonly workflowId: string | undefined;
-  readonly runId: string | undefined;
-  readonly attempt: number;
-  /** Epoch ms: when the activity was scheduled, and when this attempt was. */
-  readonly scheduledAt: number;
-  readonly attemptAt: number;
-}
-
-const LONGEST_INTERVAL_MS = 10_000;
-const SHORTEST_INTERVAL_MS = 1_000;
-
-/** Heartbeats of one activity, on a timer and on progress, but never so often that they become the work. */
-export class Heartbeat {
-  readonly #beat: () => void;
-  readonly #timer: NodeJS.Timeout;
-  #lastMs = Number.NEGATIVE_INFINITY;
-
-  /** @param timeoutMs the activity's heartbeat timeout; a third of it leaves room for two lost beats. */
-  constructor(beat: () => void, timeoutMs: number | undefined) {
-    this.#beat = beat;
-    this.#timer = setInterval(
-      () => this.#now(),
-      Math.min(LONGEST_INTERVAL_MS, (timeoutMs ?? Number.POSITIVE_INFINITY) / 3),
-    );
-    this.#now();
-  }
-
-  progressed(): void {
-    if (performance.now() - this.#lastMs >= SHORTEST_INTERVAL_MS) this.#now();
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  #now(): void {
-    this.#lastMs = performance.now();
-    this.#beat();
-  }
-}
+export type Scheduler = Readonly<ReturnType<typeof currentScheduler>>;

@@ -41,7 +41,6 @@ export async function replace(root: string, path: string, content: string | Uint
   });
 }
 
-/** Syncs the folders from this one up to the root. */
 export async function syncFolders(root: string, folder: string): Promise<void> {
   for (const synced of [...foldersBelow(root, folder), root])
     await closing(await open(synced, 'r'), async (handle) => await handle.sync());

@@ -9,6 +9,7 @@
 import { format as formats, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
+import { isJsonObject } from './json.ts';
 
 /** UTF-8 bytes of a schema as canonical JSON. */
 export const MOST_SCHEMA_BYTES = 65_536;
@@ -55,21 +56,14 @@ export class SchemaUnusable extends Error {
 }
 
 /** MCP 2025-11-25, "JSON Schema Usage"; servers on older SDKs name draft-07. */
-const DIALECTS: ReadonlyMap<string, SchemaDraft> = new Map(
-  (
-    [
-      ['draft-04', '4'],
-      ['draft-06', '7'],
-      ['draft-07', '7'],
-      ['draft/2019-09', '2019-09'],
-      ['draft/2020-12', '2020-12'],
-    ] as const
-  ).flatMap(([name, draft]) =>
-    ['http', 'https'].flatMap((scheme) =>
-      ['', '#'].map((end): [string, SchemaDraft] => [`${scheme}://json-schema.org/${name}/schema${end}`, draft]),
-    ),
-  ),
-);
+const DRAFTS: ReadonlyMap<string, SchemaDraft> = new Map([
+  ['draft-04', '4'],
+  ['draft-06', '7'],
+  ['draft-07', '7'],
+  ['draft/2019-09', '2019-09'],
+  ['draft/2020-12', '2020-12'],
+]);
+const DIALECT = /^https?:\/\/json-schema\.org\/([a-z0-9/-]+)\/schema#?$/;
 
 export class ServerSchema {
   /** About what it takes at most. */
@@ -109,7 +103,7 @@ export class ServerSchema {
  */
 function draftOf({ $schema }: JsonObject): SchemaDraft {
   if ($schema === undefined) return '2020-12';
-  const draft = typeof $schema === 'string' ? DIALECTS.get($schema) : undefined;
+  const draft = typeof $schema === 'string' ? DRAFTS.get(DIALECT.exec($schema)?.[1] ?? '') : undefined;
   if (draft === undefined) throw new SchemaUnusable('is of a dialect that is not known');
   return draft;
 }
@@ -119,8 +113,8 @@ const VOCABULARY = /^https:\/\/json-schema\.org\/draft\/20(19-09|20-12)\/vocab\/
 /** Looks into data, too: a reference makes a schema of it. */
 function refuseLongPatterns(schema: JsonValue): void {
   if (typeof schema !== 'object' || schema === null) return;
-  const { pattern = '', patternProperties = {} } = isMap(schema) ? schema : {};
-  for (const each of [pattern, ...(isMap(patternProperties) ? Object.keys(patternProperties) : [])])
+  const { pattern = '', patternProperties = {} } = isJsonObject(schema) ? schema : {};
+  for (const each of [pattern, ...(isJsonObject(patternProperties) ? Object.keys(patternProperties) : [])])
     if (typeof each === 'string' && each.length > LONGEST_SCHEMA_PATTERN)
       throw new SchemaUnusable(`has a pattern of ${each.length} characters; ${LONGEST_SCHEMA_PATTERN} are checked`);
   for (const each of Object.values(schema)) refuseLongPatterns(each);
@@ -130,15 +124,15 @@ function refuseLongPatterns(schema: JsonValue): void {
 function refuseUnknown({ $dynamicRef, $recursiveRef, $vocabulary, ...schema }: JsonObject): void {
   const { pattern = '', patternProperties = {}, dependencies = {} } = schema;
   if (typeof pattern !== 'string') throw new SchemaUnusable('has a pattern that is no text');
-  if (!isMap(patternProperties)) throw new SchemaUnusable('has patternProperties that are no map');
-  const isKnown = (each: JsonValue): boolean => isList(each) || isMap(each) || typeof each === 'boolean';
-  if (!isMap(dependencies) || !Object.values(dependencies).every(isKnown))
+  if (!isJsonObject(patternProperties)) throw new SchemaUnusable('has patternProperties that are no map');
+  const isKnown = (each: JsonValue): boolean => isList(each) || isJsonObject(each) || typeof each === 'boolean';
+  if (!isJsonObject(dependencies) || !Object.values(dependencies).every(isKnown))
     throw new SchemaUnusable('has dependencies that are no map of names and schemas');
   if ($dynamicRef !== undefined) throw new SchemaUnusable('has a $dynamicRef');
   if ($recursiveRef !== undefined && $recursiveRef !== '#')
     throw new SchemaUnusable('has a $recursiveRef that is not #');
   if ($vocabulary === undefined) return;
-  if (!isMap($vocabulary) || !Object.keys($vocabulary).every((name) => VOCABULARY.test(name)))
+  if (!isJsonObject($vocabulary) || !Object.keys($vocabulary).every((name) => VOCABULARY.test(name)))
     throw new SchemaUnusable('has a $vocabulary that is not known');
 }
 
@@ -156,21 +150,17 @@ export function* schemasIn(
   place: SchemaPlace = 'root',
 ): Generator<readonly [JsonObject, SchemaPlace]> {
   if (isList(schema)) for (const each of schema) yield* schemasIn(each, 'elsewhere');
-  if (!isMap(schema)) return;
+  if (!isJsonObject(schema)) return;
   yield [schema, place];
   for (const [keyword, value] of Object.entries(schema)) {
     if (DATA.has(keyword)) continue;
     const isChained = keyword === 'properties' && place !== 'elsewhere';
     if (!NAMED.has(keyword)) yield* schemasIn(value, 'elsewhere');
-    else if (isMap(value))
+    else if (isJsonObject(value))
       for (const each of Object.values(value)) yield* schemasIn(each, isChained ? 'property' : 'elsewhere');
   }
 }
 
 function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
-}
-
-function isMap(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 /** Reads and makes plain JSON values, and bounds those of servers. */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 
 /** Returns a copy without the parts that JSON cannot hold, such as undefined fields. */
 export function jsonOf(value: unknown): JsonValue {
@@ -18,9 +19,15 @@ export function parsedJson(text: string): JsonValue | undefined {
 }
 
 /** Reads a value as an object; anything else has no fields. */
-export function fieldsOf(value: JsonValue | undefined): JsonObject {
-  // Sound: the checks exclude every JSON value but an object.
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
+export function fieldsOf(value: JsonValue | undefined): JsonObject;
+export function fieldsOf(value: unknown): Fields;
+export function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
+}
+
+/** @param value as parsed from JSON */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return isFields(value);
 }
 
 export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {

@@ -36,11 +36,6 @@ const WORDS = new Map([
 
 const MAX_CAUSES = 8;
 
-interface NetworkFault {
-  readonly code: string;
-  readonly syscall: string | undefined;
-}
-
 /** True if the failure came before a connection stood, so that nothing was sent. */
 export function neverConnected(error: unknown): boolean {
   const fault = faultIn(error);
@@ -64,8 +59,8 @@ export function networkReasonOf(error: unknown): string | undefined {
  * Returns the innermost error with a system or undici code. Under jest, errors of Node's core are of another realm, so
  * `instanceof` is not used.
  */
-function faultIn(error: unknown): NetworkFault | undefined {
-  let found: NetworkFault | undefined;
+function faultIn(error: unknown) {
+  let found: { readonly code: string; readonly syscall: string | undefined } | undefined;
   for (const at of causesOf(error)) {
     const { code, syscall } = at;
     // The SDK's own errors have codes of the same form that say nothing about the network.
@@ -95,11 +90,11 @@ export function isFinalStatus(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
 
-const LONGEST_RETRY_AFTER_SECONDS = 3_600;
-
-/** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
-export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
-  const header = headers.get('retry-after') ?? '';
-  if (!/^\d{1,9}$/.test(header)) return undefined;
-  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+/** Reads seconds or a date (RFC 9110 §10.2.3) as ms from now on. */
+export function retryAfterOf({ headers }: Pick<Response, 'headers'>, longestMs = 3_600_000): number | undefined {
+  const value = headers.get('retry-after')?.trim() ?? '';
+  // A date begins with the name of its day; V8 takes `1.5` for one, too, in the past.
+  const dateMs = /^[A-Z][a-z]/.test(value) ? Date.parse(value) - Date.now() : Number.NaN;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : dateMs;
+  return Number.isFinite(ms) ? Math.min(Math.max(0, ms), longestMs) : undefined;
 }

@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import { type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
+import { type ConnectTrace, type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
 import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
@@ -87,19 +87,14 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
 }
 
 /** Without a session the tool was not called, whatever the reason. */
-export function endingOfConnect(
-  cause: unknown,
-  exchange: Exchange,
-  stopped: 'cancelled' | 'deadline' | undefined,
-  names: Names,
-): CallEnding {
+export function endingOfConnect({ error, exchange, stopped }: ConnectTrace, names: Names): CallEnding {
   if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
   if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
   if (exchange.nonceWanted === true) return nonceWanted(names);
-  const refusal = refusalIn(cause, exchange, names.quote);
+  const refusal = refusalIn(error, exchange, names.quote);
   if (refusal !== undefined && ABOUT_THE_TOKEN.has(refusal.code)) return refused(names, refusal);
-  const ending = notSent(names, reasonOf(cause, 'the protocol could not be agreed on'), exchange);
+  const ending = notSent(names, reasonOf(error, 'the protocol could not be agreed on'), exchange);
   return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
 }
 
@@ -119,7 +114,6 @@ export function endingOfError(
   return refusedBy({ code, message }, names, noInput);
 }
 
-/** @param noInput why the server could not ask people, if it could not */
 export function refusedBy(
   { code, message }: Omit<Extract<RawAnswer, { kind: 'error' }>, 'kind'>,
   names: Names,
@@ -145,7 +139,6 @@ export function vanished(names: Names): CallEnding {
   };
 }
 
-/** The server stopped for an input that it does not get, or made the call a task. */
 export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
   return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
@@ -183,7 +176,7 @@ function nonceWanted(names: Names): CallEnding {
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
 
-/** Not `not-sent`, which would be tried again: this worker's rules forbid the call until somebody changes them. */
+/** Not `not-sent`, which would be tried again: the rules forbid the call until somebody changes them. */
 function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }

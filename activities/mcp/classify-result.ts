@@ -13,17 +13,18 @@
  *    hundreds of thousands.
  * 6. The schema check is bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or
  *    references that double at each level, would otherwise hold the worker's only thread.
- *
  * One file, because a result is read, scrubbed, measured and kept in one order, which no part can change alone.
  */
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { Fields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
 import {
   ENDLESS_NUMBER,
+  fieldsOf,
   holdsEndlessNumber,
   holdsLargeNumber,
   jsonOf,
@@ -107,7 +108,7 @@ export function secretIds(sessionId: string | undefined): string[] {
 }
 
 export async function executed(
-  raw: Readonly<Record<string, unknown>>,
+  raw: Fields,
   { definition, resultBytes, sharedBy, signal, noInput }: Answered,
   { artifacts, scrub, names, asked = false }: MeaningParts,
 ): Promise<CallEnding> {
@@ -135,7 +136,11 @@ export function quoted(scrub: Scrubber, text: string): string {
   return line.length > MAX_QUOTE_CHARACTERS ? `${line.slice(0, MAX_QUOTE_CHARACTERS)}…` : line;
 }
 
-export interface ResultRules extends ContentRules {
+export interface ResultRules {
+  readonly artifacts: ArtifactStore;
+  readonly scrub: Scrubber;
+  /** Aborted when nobody waits for the call any more. */
+  readonly signal: AbortSignal;
   readonly maxBytes: number;
   readonly sharedBy?: number;
   readonly outputSchema?: JsonObject;
@@ -147,7 +152,7 @@ const MAX_WARNINGS = 20;
 const MAX_WARNING_CHARACTERS = 300;
 
 /** Never throws: the tool has run. */
-export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
+export async function toolResultOf(raw: Fields, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
     const artifacts = inTime(rules.artifacts, rules.storingMs ?? STORING_MS);
@@ -160,11 +165,7 @@ export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules
   }
 }
 
-async function mapped(
-  raw: Readonly<Record<string, unknown>>,
-  rules: ResultRules,
-  warnings: string[],
-): Promise<ToolResult> {
+async function mapped(raw: Fields, rules: ResultRules, warnings: string[]): Promise<ToolResult> {
   const { scrub } = rules;
   const warn = (warning: string): void => {
     warnings.push(scrubbedBeginning(scrub, warning).slice(0, MAX_WARNING_CHARACTERS));
@@ -216,22 +217,11 @@ export function outputViolation(outputSchema: JsonObject, structured: unknown): 
   }
 }
 
-// The next functions keep the content of a result: text in place, binary in the artifact store.
-
-interface ContentRules {
-  readonly artifacts: ArtifactStore;
-  readonly scrub: Scrubber;
-  /** Aborted when nobody waits for the call any more. */
-  readonly signal: AbortSignal;
-}
-
 type Warn = (warning: string) => void;
 
 const MAX_PARTS = 1_000;
 const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
-
-type RawPart = Readonly<Record<string, unknown>>;
 
 const DROPPED = Symbol('dropped');
 
@@ -242,7 +232,7 @@ type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | 
 const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
 
 /** Texts of the parts that may be kept, to be scrubbed together: a secret may be split over two parts. */
-function textsOf(given: unknown): RawPart[] {
+function textsOf(given: unknown): Fields[] {
   return partsOf(given)
     .slice(0, MAX_PARTS)
     .map((part) => {
@@ -252,7 +242,7 @@ function textsOf(given: unknown): RawPart[] {
     });
 }
 
-function textFields(fields: RawPart): RawPart {
+function textFields(fields: Fields): Fields {
   return Object.fromEntries(
     TEXTS.flatMap((name) => (typeof fields[name] === 'string' ? [[name, fields[name]] as const] : [])),
   );
@@ -263,16 +253,11 @@ function partsOf(given: unknown): readonly unknown[] {
   return Array.isArray(given) ? (given as readonly unknown[]) : [];
 }
 
-function fieldsOf(value: unknown): RawPart {
-  // Sound: any object may be read as a record of unknown values.
-  return typeof value === 'object' && value !== null ? (value as RawPart) : {};
-}
-
-/** @param texts the scrubbed result of `textsOf` */
+/** Keeps text in place, and binary in the artifact store. @param texts the scrubbed result of `textsOf` */
 async function contentOf(
   given: unknown,
-  texts: readonly RawPart[],
-  rules: ContentRules,
+  texts: readonly Fields[],
+  rules: ResultRules,
   warn: Warn,
 ): Promise<ResultPart[]> {
   if (!Array.isArray(given)) {
@@ -293,7 +278,7 @@ async function contentOf(
   return content;
 }
 
-function partStore(rules: ContentRules, warn: Warn): StorePart {
+function partStore(rules: ResultRules, warn: Warn): StorePart {
   const { scrub, signal } = rules;
   let left = MAX_STORED_PARTS;
   return async (base64, contentType) => {
@@ -306,8 +291,8 @@ function partStore(rules: ContentRules, warn: Warn): StorePart {
 }
 
 async function partOf(
-  { data, resource, type: given }: RawPart,
-  texts: RawPart,
+  { data, resource, type: given }: Fields,
+  texts: Fields,
   store: StorePart,
   warn: Warn,
 ): Promise<ResultPart | typeof DROPPED | undefined> {
@@ -333,8 +318,8 @@ async function partOf(
 }
 
 async function resourceOf(
-  { blob }: RawPart,
-  { uri, mimeType: kind, text }: RawPart,
+  { blob }: Fields,
+  { uri, mimeType: kind, text }: Fields,
   store: StorePart,
 ): Promise<ResultPart | typeof DROPPED | undefined> {
   if (typeof uri !== 'string') return undefined;
@@ -350,7 +335,7 @@ async function resourceOf(
 async function stored(
   bytes: Uint8Array,
   contentType: string,
-  { artifacts }: ContentRules,
+  { artifacts }: ResultRules,
   warn: Warn,
 ): Promise<ArtifactRef | undefined> {
   try {
@@ -434,8 +419,7 @@ function sizeOf(part: ResultPart): number {
   return byteLength(JSON.stringify(part)) + 1;
 }
 
-// A linked resource is read by the protocol's `resources/read`, of 2025-11-25 and 2026-07-28. A read has no effect:
-// whatever error a server answers, nothing has happened that could be in doubt.
+// A read has no effect: whatever error a server answers, nothing has happened that could be in doubt.
 
 /** 2025-11-25 says -32002; 2026-07-28, and both SDKs before it, -32602. */
 const NO_SUCH_RESOURCE: ReadonlySet<number> = new Set([-32_002, -32_602]);
@@ -452,7 +436,7 @@ export function uriOf(call: Pick<ToolCall, 'definition' | 'arguments'>): string 
 }
 
 /** Puts contents into the form of a tool's result: each is an embedded resource. */
-function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function contentsAsResult({ contents, ...rest }: Fields): Record<string, unknown> {
   const { resultType } = rest;
   const content = Array.isArray(contents)
     ? partsOf(contents).map((resource) => ({ type: 'resource', resource }))

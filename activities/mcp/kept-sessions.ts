@@ -7,8 +7,7 @@
  *    needs a token is not kept.
  * 3. It is used by one call at a time. A call that finds it in use opens another one.
  * 4. It is kept only after a call that was answered whole; any doubt ends it.
- * 5. A call that may run only once gets a new connection in it (INV-X1, `session.ts`), and so does each call after an
- *    answer whose stream the server has left open.
+ * 5. A call that may run only once gets a new connection in it (INV-X1, `session.ts`).
  */
 import { LRUCache } from 'lru-cache';
 import { hashOf } from '../../domain/text/canonical.ts';

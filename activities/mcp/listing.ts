@@ -11,8 +11,8 @@ import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contrac
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, isJsonObject, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
@@ -53,7 +53,6 @@ export interface ListingRequest {
   /** Makes a scrubber of the connection's secrets and these. */
   readonly scrubbing: (ids: readonly string[]) => Scrubber;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
 }
 
 /** With the session's id among its secrets: calls may go on in that session. */
@@ -76,7 +75,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 }
 
 async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
-  const { connection, signal, connectMs, priors, kept, egress, fetch } = request;
+  const { connection, signal, connectMs, priors, kept, egress } = request;
   const within = (sessionId: string | undefined): Listing => ({
     ...request,
     scrub: request.scrubbing(secretIds(sessionId)),
@@ -85,11 +84,10 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   let isWhole = false;
   try {
     const asks = connection.asks === true ? 'declared' : undefined;
-    session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior, fetch }) });
+    session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    const { cause, exchange, stopped, sessionId } = error;
-    throw failure(within(sessionId), { error: cause, exchange, stopped }, 'the protocol could not be agreed on');
+    throw failure(within(error.sessionId), error.trace, 'the protocol could not be agreed on');
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
@@ -202,16 +200,15 @@ export class ListingFailure extends CountersignError {
   }
 }
 
-/** Says what the end of a list shows of the server; an error that is not the server's word shows nothing. */
+/** An error that is not the server's word shows nothing of the server. */
 export function signOfList(error: unknown): ServerSign {
   return error instanceof ListingFailure ? error.sign : { health: 'neutral' };
 }
 
 // Turns the tools that a server lists into definitions that can be pinned, or refuses them by name with the reason.
 //
-// 1. One bad tool never hides the others.
-// 2. A name means one tool: if a server lists it twice, neither of the two is offered.
-// 3. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
+// 1. A name means one tool: if a server lists it twice, neither of the two is offered.
+// 2. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
 
 /** MCP 2025-11-25, server/tools "Tool Names", and `/` of SEP-986, which servers use. */
 const NAME = /^[A-Za-z0-9_.\-/]{1,128}$/;
@@ -284,7 +281,7 @@ export class ListedTools {
 }
 
 function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
-  if (!isObject(tool)) return 'it is not an object';
+  if (!isJsonObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
   if (typeof name !== 'string' || name === '') return 'it has no name';
@@ -294,11 +291,13 @@ function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolD
   if (name === '__proto__') return 'its name is __proto__, which policy cannot name';
   if (title !== undefined && typeof title !== 'string') return 'its title is no string';
   if (description !== undefined && typeof description !== 'string') return 'its description is no string';
-  if (!isObject(inputSchema) || inputSchema['type'] !== 'object') return 'its inputSchema is not of type "object"';
-  if (outputSchema !== undefined && !isObject(outputSchema)) return 'its outputSchema is no object';
-  if (annotations !== undefined && !isObject(annotations)) return 'its annotations are no object';
+  if (!isJsonObject(inputSchema) || inputSchema['type'] !== 'object') return 'its inputSchema is not of type "object"';
+  if (outputSchema !== undefined && !isJsonObject(outputSchema)) return 'its outputSchema is no object';
+  if (annotations !== undefined && !isJsonObject(annotations)) return 'its annotations are no object';
   // MCP 2025-11-25, "Tool-Level Negotiation" of tasks: such a tool answers a plain call with an error.
-  const taskSupport = isObject(execution) ? TASK_SUPPORT.find((each) => each === execution['taskSupport']) : undefined;
+  const taskSupport = isJsonObject(execution)
+    ? TASK_SUPPORT.find((each) => each === execution['taskSupport'])
+    : undefined;
   if (taskSupport === 'required' && !mayBeTask)
     return 'it can only be called as a task, and its server takes none (MCP 2025-11-25, tasks.requests.tools.call)';
   const kept = { inputSchema, outputSchema, annotations };
@@ -322,7 +321,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolD
 }
 
 function nameOf(tool: unknown): string {
-  const name = isObject(tool) ? tool['name'] : undefined;
+  const name = isJsonObject(tool) ? tool['name'] : undefined;
   return typeof name === 'string' ? name : '';
 }
 
@@ -336,11 +335,6 @@ function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
 
 function bounded(text: string): string {
   return text.length > MAX_DESCRIPTION_CHARACTERS ? `${text.slice(0, MAX_DESCRIPTION_CHARACTERS)}${CUT}` : text;
-}
-
-/** An object that was parsed from JSON holds JSON values. */
-function isObject(value: unknown): value is Readonly<Record<string, JsonValue>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 // A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP

@@ -10,7 +10,6 @@
  *    the call for its session or protocol version (`session-refusal.ts`). It is never opened after the server has asked something. A kept
  *    session counts as the first.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
- *
  * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -27,7 +26,7 @@ import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { currentTrace } from '../kit/trace.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
@@ -81,14 +80,12 @@ import {
  */
 const CONNECT_MS = 10_000;
 
-/** Parts that a call needs to be sent once more. */
+/** The least time in which a call is sent once more. */
 const LEAST_MS = 1_000;
 
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
-  /** Replaces the guarded fetch, for tests. */
-  readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
   /** How long a session of a run is kept without a call. */
   readonly keptMs?: number;
@@ -103,21 +100,20 @@ interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly sessions: string[];
   readonly priors: Priors;
   readonly kept: KeptSessions;
-  readonly options: Pick<SessionOptions, 'connectMs' | 'egress' | 'fetch'>;
+  readonly options: Pick<SessionOptions, 'connectMs' | 'egress'>;
   readonly legacy: LegacyCalls | undefined;
 }
 
 export function createMcpToolServer({
   artifacts,
   egress,
-  fetch,
   legacy,
   connectMs = CONNECT_MS,
   keptMs,
 }: McpToolServerOptions): ToolServer {
   const priors = createPriors();
   const kept = createKeptSessions(keptMs);
-  const options = { connectMs, egress, ...defined({ fetch }) };
+  const options = { connectMs, egress };
   return {
     list(connection, signal, { known = false } = {}) {
       const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);
@@ -168,10 +164,8 @@ async function attempt(
     session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    const { cause, exchange, stopped } = error;
     sessions.push(...secretIds(error.sessionId));
-    const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
-    return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
+    return withFault(endingOfConnect(error.trace, names), faultOf(error.trace, 'asking'));
   }
   const { sessionId } = session.transport;
   sessions.push(...secretIds(sessionId));
@@ -223,7 +217,7 @@ async function open(
     try {
       return await openSession({ ...common, prior });
     } catch (error) {
-      if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
+      if (!(error instanceof ConnectFailure) || error.trace.stopped !== undefined) throw error;
       priors.forget(connection);
     }
   }
@@ -242,7 +236,7 @@ function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['ask
   return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
 }
 
-/** Seals a renewed token too, in case this worker is lost after its server has seen it. */
+/** Seals a renewed token too: this worker may be lost after its server has seen it. */
 function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
   const { renewal } = connection;
   if (renewal === undefined) return connection;
@@ -254,14 +248,11 @@ function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection
   return { ...connection, renewal: { ...renewal, mint } };
 }
 
-// Sends one `tools/call`, or one `resources/read`, over an open session and waits for its end.
+// Sends one `tools/call`, or one `resources/read`, over an open session, once, and waits for its end.
 //
-// 1. The request is sent once. Nothing here sends it again, whatever happens.
-// 2. An answer that came counts, even if the deadline passed while it was being read.
-// 3. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
-// 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of an
-//    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
-//    all (`legacy-2025/legacy-calls.ts`).
+// 1. An answer that came counts, even if the deadline passed while it was being read.
+// 2. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
+// 3. A server of 2026-07-28 is told with the call itself whether it may ask people, and how.
 
 /** Twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
 const IDEMPOTENCY_META = 'countersign/idempotency-key';
@@ -480,8 +471,7 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
 // Sends a call that a server answers with questions, leg after leg, until there is a result or a question without an
 // answer (MCP 2026-07-28, multi round-trip requests).
 //
-// 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
-//    itself has said that the last answer is not a result.
+// 1. The next leg is sent only if the server itself has said that the last answer is not a result (INV-X1).
 // 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
 //    same questions.
 // 3. All legs together have the time of one call, and are bounded in number.
@@ -499,16 +489,11 @@ export interface LegParts {
   readonly now?: () => number;
 }
 
-/** How the last leg ended, and the secrets that the server gave. */
-export interface LastLeg {
-  readonly ended: CallEnding | Trace;
-  readonly states: readonly string[];
-}
-
+/** Returns how the last leg ended, and the secrets that the server gave. */
 export async function sendLegs(
   call: ToolCall,
   { names, scrubberWith, send, now = Date.now }: LegParts,
-): Promise<LastLeg> {
+): Promise<{ readonly ended: CallEnding | Trace; readonly states: readonly string[] }> {
   const until = now() + call.timeoutMs;
   let { input } = call;
   const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];

@@ -7,8 +7,7 @@
  * 1. Client and transport are fresh for each session: the SDK does not recover lost sessions (typescript-sdk#1708).
  * 2. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
  *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
- *
- * One file, because session, transport and exchanges are one wrapper around one connection, and rely on each other.
+ * One file, because session, transport and exchanges are one wrapper around one connection.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,13 +24,13 @@ import {
   type RequestId,
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
-  type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
+import { type Egress, egressRefusalIn, isEventStream, type Outlet } from '../egress/fetch.ts';
+import { retryAfterOf } from '../kit/network.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
 /** For a server to hear of a cancellation and to forget the session. */
@@ -62,7 +61,6 @@ export interface SessionOptions {
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
   /**
    * How a server before 2026-07-28 may ask people. `declared`: it is told so, because its list depends on that.
    * `heard`: its questions are also answered.
@@ -85,21 +83,20 @@ export interface Session {
 /** A session could not be opened; nothing was asked of any tool. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
-  readonly exchange: Exchange;
-  readonly stopped: 'cancelled' | 'deadline' | undefined;
+  readonly trace: ConnectTrace;
   /** Set if the server had begun one. Secret. */
   readonly sessionId: string | undefined;
-  constructor(
-    cause: unknown,
-    exchange: Exchange,
-    stopped: 'cancelled' | 'deadline' | undefined,
-    sessionId: string | undefined,
-  ) {
-    super('no session with the server', { cause });
-    this.exchange = exchange;
-    this.stopped = stopped;
+  constructor(trace: ConnectTrace, sessionId: string | undefined) {
+    super('no session with the server', { cause: trace.error });
+    this.trace = trace;
     this.sessionId = sessionId;
   }
+}
+
+export interface ConnectTrace {
+  readonly error: unknown;
+  readonly exchange: Exchange;
+  readonly stopped: 'cancelled' | 'deadline' | undefined;
 }
 
 /** `classify-result.ts` checks results, so the SDK need not build a validator for every call. */
@@ -112,11 +109,10 @@ const noValidator: jsonSchemaValidator = {
 
 /** Connects within `connectMs`. @throws ConnectFailure */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
-  const { url } = connection;
+  const { connection, prior, connectMs, signal, egress, asks } = options;
+  const { url, protocol, accessToken, renewal } = connection;
   const hasAsked = (): boolean => transport.asked;
-  const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
-  const { accessToken, renewal } = connection;
+  const wire = openWire({ egress, server: connection, hasAsked });
   const http =
     accessToken === undefined || !renewal
       ? wire.fetch
@@ -133,7 +129,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     { name: 'countersign', version: '1.0.0-rc.1' },
     {
       capabilities: {},
-      versionNegotiation: negotiationOf(connection.protocol),
+      // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
+      versionNegotiation: {
+        mode: protocol === '2026-07-28' ? { pin: protocol } : protocol,
+        probe: { timeoutMs: NEVER_MS },
+      },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: noValidator,
     },
@@ -159,7 +159,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped, transport.sessionId);
+    const trace = { error, exchange: wire.exchange(), stopped: signal.aborted ? 'cancelled' : stopped } as const;
+    throw new ConnectFailure(trace, transport.sessionId);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
@@ -189,11 +190,7 @@ export async function leaveSession(
 }
 
 async function patiently(waited: Promise<void>, ms: number): Promise<void> {
-  const over = new AbortController();
-  const patience = pause(ms, undefined, { signal: over.signal });
-  await Promise.race([waited, patience]).catch(() => {});
-  over.abort();
-  await patience.catch(() => {});
+  await Promise.race([waited, pause(ms, undefined, { ref: false })]).catch(() => {});
 }
 
 /**
@@ -229,11 +226,6 @@ function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; 
   };
 }
 
-function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiationOptions {
-  // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
-  return { mode: protocol === '2026-07-28' ? { pin: protocol } : protocol, probe: { timeoutMs: NEVER_MS } };
-}
-
 function learnedBy(client: Client): PriorDiscovery {
   const discover = client.getDiscoverResult();
   if (discover === undefined) return { kind: 'legacy' };
@@ -243,8 +235,8 @@ function learnedBy(client: Client): PriorDiscovery {
 }
 
 // Remembers how servers speak, so that a call to a modern server costs no extra round trip. No address is kept: a
-// redirect is the answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that
-// redirects is asked anew by each session, since its call would be the first request, and no call follows a redirect.
+// redirect holds for one principal's request (RFC 9110 §15.4.8). A modern server that redirects is asked anew by each
+// session: its call would be the first request, and follows none.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
@@ -295,18 +287,15 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
   );
 }
 
-// The SDK's HTTP transport, with the six things that an at-most-once caller needs.
+// The SDK's HTTP transport, with what an at-most-once caller needs.
 //
 // 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
 //    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
 // 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect
 //    would be lost.
-// 3. Events that have passed in the stream of the answer are told (`onPassed`), up to the answer itself, which comes
-//    after them.
-// 4. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
-// 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
+// 3. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
+// 4. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
 //    sent. The SDK's client would declare it to every server.
-// 6. A request of the server in the middle of a request is noted (`asked`), even if the SDK answers it by itself.
 
 /** Bounds a server's `retry` (HTML, "Server-sent events"): beyond the range of a timer it would be no pause at all. */
 export const LONGEST_RETRY_MS = 60_000;
@@ -355,7 +344,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   onPassed: ((requestId: RequestId, eventId: string) => void) | undefined;
   /** Our answer to a request of the server was sent, or could not be given to it. */
   onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
-  /** For callers without the SDK's client, which waits for answers by itself. */
+  /** For callers without the SDK's client. */
   onAnswer: (() => void) | undefined;
   readonly #streaming: () => boolean;
   readonly #asks: boolean;
@@ -377,15 +366,16 @@ export class SessionTransport extends StreamableHTTPClientTransport {
       this.answer = undefined;
       this.asked = false;
       this.#awaited = awaited;
+      const ended = (): void => this.#unlessAnswered(awaited, () => this.onLost?.());
       await super.send(single, {
         ...options,
-        onresumptiontoken: (eventId) => this.#passed(awaited, eventId),
+        onresumptiontoken: (eventId) => this.#unlessAnswered(awaited, () => this.onPassed?.(awaited, eventId)),
         onRequestStreamEnd: () => {
           options?.onRequestStreamEnd?.();
-          this.#ended(awaited);
+          ended();
         },
       });
-      if (!this.#streaming()) this.#ended(awaited);
+      if (!this.#streaming()) ended();
       return;
     }
     const sending = super.send(this.#asks ? declaring(message) : message, options);
@@ -417,17 +407,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
-  #passed(id: RequestId, eventId: string): void {
-    this.#unanswered(id, () => this.onPassed?.(id, eventId));
-  }
-
-  /** No more can come for this request. */
-  #ended(id: RequestId): void {
-    this.#unanswered(id, () => this.onLost?.());
-  }
-
   /** Deferred, so that an answer that has just come, also in the very event that passed, is handled first. */
-  #unanswered(id: RequestId, tell: () => void): void {
+  #unlessAnswered(id: RequestId, tell: () => void): void {
     setImmediate(() => {
       if (this.#awaited === id && this.answer === undefined) tell();
     });
@@ -521,7 +502,7 @@ const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 const MAX_RESPONSE_VALUES = 500_000;
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+const LONGEST_RETRY_AFTER_MS = 24 * 3_600_000;
 /** For so long a server hardly ever closes an idle connection. */
 const IDLE_MS = 1_000;
 
@@ -565,15 +546,12 @@ export interface Wire {
 export interface WireOptions {
   readonly egress: Egress;
   readonly server: Pick<ServerConnection, 'name' | 'url' | 'accessToken' | 'binding' | 'renewal'>;
-  /** For tests. Its connections are not seen, so every failure counts as possibly sent. */
-  readonly fetch?: GuardedFetch;
-  readonly now?: () => number;
   /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
   readonly hasAsked?: () => boolean;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
-export function openWire({ egress, server, ...options }: WireOptions): Wire {
+export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
   let reached = false;
   let tellReached = (): void => undefined;
   const reach = (): void => {
@@ -616,24 +594,23 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       };
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
-      if (options.fetch !== undefined) reach();
       const target = movedTo(String(url));
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const response = await (options.fetch ?? outlet.fetch)(at, request, {
+        const response = await outlet.fetch(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
         });
         record(isCall, {
           status: response.status,
           streamed: isEventStream(response),
-          ...retryAfterOf(response, options.now ?? Date.now),
+          ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
         });
         return response;
       };
       try {
         const bound = boundTokenIn(init, server);
-        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && options.hasAsked?.() === true);
+        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
         const { response, ...facts }: BoundAnswer =
           bound === undefined
             ? { response: await send(target, init) }
@@ -654,7 +631,6 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       exchange = {};
       callMade = false;
       reached = false;
-      // A stream that its server has not ended by then may never end.
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
     isBusy: () => outlet.isBusy(),
@@ -699,16 +675,6 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
 async function withoutLocation(response: Response): Promise<Response> {
   await response.body?.cancel().catch(() => undefined);
   return new Response(null, { status: response.status });
-}
-
-/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers. */
-function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
-  const value = response.headers.get('retry-after')?.trim();
-  if (value === undefined || value === '') return {};
-  // A date begins with the name of its day; V8 takes `1.5` for one, too, in the past.
-  const dateMs = /^[A-Z][a-z]/.test(value) ? Date.parse(value) - now() : Number.NaN;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : dateMs;
-  return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
 /** In one session. */

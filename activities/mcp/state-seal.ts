@@ -6,9 +6,8 @@
  * when other seals are opened (`activities/gate/legacy-2025/seals.ts`).
  * 1. Only a worker of the zone can make or open a seal: its key is derived from the zone's private key (`grants.keys`),
  *    which no client has. A state that somebody else wrote into a history does not open.
- * 2. A seal opens for one namespace, run, call, round or attempt, and server URL. The seal of a pause also opens only
- *    for its questions; one from which a token follows opens only for one server and tool. The sealed text does not
- *    repeat what it is bound to.
+ * 2. A seal opens for one namespace, run, call, round or attempt, server, its URL and tool. The seal of a pause also
+ *    opens only for its questions.
  * 3. The first key seals, and all keys open, because keys rotate while people think. A state that does not open is no
  *    failure: the call begins anew.
  */
@@ -127,12 +126,8 @@ function dataOf(binding: SealBinding): Uint8Array {
   return new TextEncoder().encode(canonicalJson({ purpose: PURPOSE, ...binding }));
 }
 
-// The state of a server that asks people, while they answer.
-//
-// 1. A state that does not open is not asked about. The call begins anew with people's answers, as it does when the
-//    server itself no longer knows its state.
-// 2. The state is sealed together with the questions, even if the server gave no state: nothing else proves which
-//    questions people have answered.
+// The state of a server that asks people, while they answer. It is sealed together with the questions, even if the
+// server gave no state: nothing else proves which questions people have answered.
 
 /** Prefixes of the sealed text: a state may be empty, and a server may give none. */
 const STATE = '+';

@@ -90,7 +90,6 @@ async function ask(
   });
   const written = new Map<string, string>();
   for await (const part of result.fullStream) {
-    request.onProgress();
     if (part.type === 'tool-input-delta') written.set(part.id, (written.get(part.id) ?? '') + part.delta);
     if (part.type === 'error') throw refusalOf(part.error, subject);
     if (part.type === 'abort') break;

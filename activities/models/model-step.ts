@@ -6,7 +6,7 @@
  * 3. An answer costs tokens: what is refused after it came is a coded error, and final.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
-import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
@@ -21,7 +21,7 @@ import type { ModelStepInput, ModelStepResult } from '../../contracts/wire/run.t
 import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
-import { faultName, Heartbeat } from '../kit/activity.ts';
+import { faultName } from '../kit/activity.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
@@ -36,26 +36,37 @@ import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 const MOST_ANSWER_BYTES = 1_048_576;
 export const MOST_RESULT_BYTES = 1_500_000;
 
+/** A cancelled step hears of it with its next heartbeat. */
+const BEAT_MS = 2_000;
+
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
-  readonly cache?: TranscriptCache;
+  readonly resolve?: ResolveTranscript;
   readonly pause?: Pause;
 }
 
 export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
-  const { models, toolset, transcript, judge, cache = createTranscriptCache(), pause = pauseWithJitter } = dependencies;
+  const {
+    models,
+    toolset,
+    transcript,
+    judge,
+    resolve = createTranscriptCache(),
+    pause = pauseWithJitter,
+  } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
-    const beat = new Heartbeat(heartbeat, activityInfo().heartbeatTimeoutMs);
+    heartbeat();
+    const beats = setInterval(heartbeat, BEAT_MS);
     try {
       const { run, runId, base, turn, output } = input;
       const model = models(input.model);
       if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
-        cache.resolveTranscript(run.workflowId, input, (from, to) =>
+        resolve(run.workflowId, input, (from, to) =>
           retried(
             "The run's conversation",
             () => transcript(run.workflowId, runId, from, to, base.segment),
@@ -71,7 +82,6 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
         tools: tools.map(modelTool),
         ...defined({ output }),
         signal,
-        onProgress: () => beat.progressed(),
       });
       return await withVerdicts(resultOf(answer, input), input, judge);
     } catch (error) {
@@ -81,7 +91,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       // Final, since a further attempt pays the model again. The message of an unknown error may quote a conversation.
       throw failureOf('INTERNAL', `The model step failed: ${faultName(error)}.`);
     } finally {
-      beat.stop();
+      clearInterval(beats);
     }
   };
 }
@@ -161,16 +171,12 @@ export interface TranscriptPosition {
   readonly tail: readonly Message[];
 }
 
-interface TranscriptCache {
-  /** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
-  resolveTranscript(run: string, position: TranscriptPosition, fetchRange: FetchRange): Promise<readonly Message[]>;
-}
-
-export interface TranscriptCacheLimits {
-  /** Size of messages as JSON text, in UTF-16 units. */
-  readonly maxBytes: number;
-  readonly maxEntries: number;
-}
+/** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
+type ResolveTranscript = (
+  run: string,
+  position: TranscriptPosition,
+  fetchRange: FetchRange,
+) => Promise<readonly Message[]>;
 
 interface Conversation {
   readonly messages: readonly Message[];
@@ -179,24 +185,23 @@ interface Conversation {
   readonly end: TranscriptPosition['base'];
 }
 
+/** Bytes are UTF-16 units of messages as JSON. */
 export function createTranscriptCache(
-  { maxBytes, maxEntries }: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
-): TranscriptCache {
+  { maxBytes, maxEntries } = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
+): ResolveTranscript {
   const kept = new LRUCache<string, Conversation>({ max: maxEntries, maxSize: maxBytes });
-  return {
-    resolveTranscript: async (run, { base, tail }, fetchRange) => {
-      const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
-      const known = kept.get(run);
-      if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
-      const isExtended = known !== undefined && isSame(known.end, base);
-      // A step that is taken again may have more to say than before.
-      const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
-      const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
-      const messages = [...prefix, ...tail];
-      const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
-      kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
-      return messages.slice();
-    },
+  return async (run, { base, tail }, fetchRange) => {
+    const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
+    const known = kept.get(run);
+    if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
+    const isExtended = known !== undefined && isSame(known.end, base);
+    // A step that is taken again may have more to say than before.
+    const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
+    const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
+    const messages = [...prefix, ...tail];
+    const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
+    kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
+    return messages.slice();
   };
 }
 

@@ -37,8 +37,6 @@ export interface ModelRequest {
   /** JSON Schema of the final answer. */
   readonly output?: JsonObject;
   readonly signal: AbortSignal;
-  /** Called when any data arrives, so that the activity can heartbeat. */
-  readonly onProgress: () => void;
 }
 
 export type ModelPart =

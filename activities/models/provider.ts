@@ -38,13 +38,8 @@ export interface Provider {
 export function providerOf(name: string, config: ProviderConfig, egress: Egress): Provider {
   // An empty key stops the package from reading an environment variable.
   const { apiKey = '', baseUrl, model } = config;
-  if (apiKey === '' && baseUrl === undefined) {
-    throw missing(`models.${name}.apiKey`, `${config.provider} is not asked without one`);
-  }
-  const fetchOf = (url: string, rewrite = (body: string) => body) => {
-    const { fetch } = egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true });
-    return createProviderFetch(fetch, apiKey !== '', rewrite);
-  };
+  const fetchOf = (url: string, rewrite = (body: string) => body) =>
+    createProviderFetch(outletTo(url, name, config, egress), apiKey !== '', rewrite);
   switch (config.provider) {
     case 'openai': {
       const baseURL = baseUrl ?? PROVIDER_URLS.openai;
@@ -71,6 +66,18 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
       return { model: compatible.chatModel(model), providerOptions: {} };
     }
   }
+}
+
+/** Opens the way to the provider at this address. @throws CountersignError `CONFIG_INVALID` */
+export function outletTo(
+  url: string,
+  name: string,
+  { provider, apiKey = '', baseUrl }: ProviderConfig,
+  egress: Egress,
+): GuardedFetch {
+  if (apiKey === '' && baseUrl === undefined)
+    throw missing(`models.${name}.apiKey`, `${provider} is not asked without one`);
+  return egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true }).fetch;
 }
 
 function missing(path: string, why: string): CountersignError {

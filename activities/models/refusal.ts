@@ -17,9 +17,9 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import type { Fields } from '../../domain/shapes/inputs.ts';
 import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
-import { ownValue, parsedJson } from '../kit/json.ts';
+import { fieldsOf, ownValue, parsedJson } from '../kit/json.ts';
 import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
@@ -188,10 +188,6 @@ function wordOf(value: unknown): string | undefined {
 
 function nameOf(error: unknown): string | undefined {
   return types.isNativeError(error) ? error.name : undefined;
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
 }
 
 /** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`); scrubbing them garbles answers. */

@@ -6,22 +6,19 @@
  * 2. Nothing is stored at the provider (`store: false`), unless the body of a request says so.
  */
 import { jsonSchema, parseJsonEventStream } from 'ai';
-import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { fieldsOf, objectsOf, parsedJson, textOf } from '../kit/json.ts';
 import { PROVIDER_URLS } from './port.ts';
-import type { ProviderConfig } from './provider.ts';
+import { outletTo, type ProviderConfig } from './provider.ts';
 import { NotStreamed, streamed } from './streamed.ts';
 
-const MOST_BYTES = 67_108_864;
 /** Bound of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
 export interface ResponsesAsk {
   readonly body: JsonObject;
   readonly signal: AbortSignal;
-  readonly onProgress?: () => void;
   readonly onItem?: (item: JsonObject) => void;
   /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
   readonly onAnswer?: () => void;
@@ -59,14 +56,14 @@ export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObj
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
   const { fetch, url, headers } = placeOf(name, config, egress);
   const { model } = config;
-  return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
+  return async ({ body, signal, onItem, onAnswer, onEvent }) => {
     const request = {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
       body: JSON.stringify({ model, stream: true, store: false, ...body }),
       signal,
     };
-    const response = await fetch(url, request, { onBytes: () => onProgress?.() });
+    const response = await fetch(url, request);
     onAnswer?.();
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];
@@ -114,21 +111,12 @@ export function createStoredAnswers(name: string, config: ProviderConfig, egress
   };
 }
 
-interface ProviderPlace {
-  readonly fetch: GuardedFetch;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-function placeOf(name: string, config: ProviderConfig, egress: Egress): ProviderPlace {
+function placeOf(name: string, config: ProviderConfig, egress: Egress) {
   const { apiKey = '', baseUrl = PROVIDER_URLS.openai } = config;
-  if (apiKey === '' && config.baseUrl === undefined) {
-    const path = `models.${name}.apiKey`;
-    throw new CountersignError('CONFIG_INVALID', `${path} is missing: openai is not asked without one.`, { path });
-  }
-  const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
+  const fetch = outletTo(baseUrl, name, config, egress);
   const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
-  return { fetch, url, headers: apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` } };
+  const headers: Record<string, string> = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
+  return { fetch, url, headers };
 }
 
 async function refusalIn(response: Response): Promise<ResponsesRefusal> {
@@ -138,14 +126,11 @@ async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
-export interface McpPlace {
-  readonly server: string;
-  readonly url: string;
-  readonly connectorId?: string | undefined;
-}
-
 /** The provider asks before every call: policy is applied here. */
-export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject = {}): JsonObject {
+export function mcpTool(
+  { server, url, connectorId }: { server: string; url: string; connectorId?: string | undefined },
+  more: JsonObject = {},
+): JsonObject {
   return {
     type: 'mcp',
     server_label: server,
@@ -176,7 +161,6 @@ export function argumentsIn(item: JsonObject): JsonValue | undefined {
   return text.trim() === '' ? {} : parsedJson(text);
 }
 
-/** A list that is in the conversation is not fetched again, and so stays the pinned one. */
 export function mcpList(server: string, tools: readonly JsonObject[]): JsonObject {
   return { type: 'mcp_list_tools', id: `mcpl_${server}`, server_label: server, tools };
 }

@@ -8,8 +8,7 @@
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. To ask again might call again, so the provider is asked nothing more with hosted
  *    tools, as long as this worker lives.
- * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
- * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
+ * 4. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
  *    same: a step may be repeated.
  */
 import { APICallError } from 'ai';
@@ -66,7 +65,7 @@ async function ask(
   { maxOutputTokens, storesAnswers = false }: Pick<ProviderConfig, 'maxOutputTokens' | 'storesAnswers'>,
   request: ModelRequest,
 ): Promise<ModelAnswer> {
-  const { messages, tools, output, signal, onProgress } = request;
+  const { messages, tools, output, signal } = request;
   let answer: ResponsesAnswer;
   try {
     answer = await api({
@@ -79,7 +78,6 @@ async function ask(
         ...(storesAnswers ? { store: true } : {}),
       },
       signal,
-      onProgress,
       onEvent: (event) => assertAsks(event, subject),
     });
   } catch (error) {

@@ -17,9 +17,8 @@ const AFTER_THE_LAST_STEP: Action = { text: 'The script has ended.', calls: [] }
 
 export function createScriptedModel(script: Script): Model {
   return {
-    step: async ({ turn, messages, tools, signal, onProgress }) => {
+    step: async ({ turn, messages, tools, signal }) => {
       signal.throwIfAborted();
-      onProgress();
       return answer(actionOf(stepOf(script, turn), messages), turn, messages, tools);
     },
   };

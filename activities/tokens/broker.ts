@@ -115,11 +115,6 @@ function checkNamed<Named extends Config['credentials'][string]>(
   }
 }
 
-interface Strategies {
-  readonly given: TokenStrategy;
-  readonly strategyOf: (credentials: Credentials) => TokenStrategy;
-}
-
 /**
  * Makes strategies by the kind of their credentials. One function, because every kind is made of the same parts, and a
  * reader compares the kinds here.
@@ -135,7 +130,7 @@ function createStrategies(
     now = Date.now,
   }: TokenBrokerOptions,
   warn: TokenSource['warn'],
-): Strategies {
+) {
   const { allowInsecure, issuerEndpoints } = config.egress;
   const words = createServerWords(now);
   const common = { words, servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
@@ -228,7 +223,7 @@ export function secretsOf({
   return accessToken === undefined ? secrets : [...secrets, accessToken, ...proofs];
 }
 
-export interface TokenUse<Used> {
+interface TokenUse<Used> {
   /** @param known secrets that this use has shown to the server before: it may echo them now */
   readonly use: (token: MintedToken, known: readonly string[]) => Promise<Used>;
   /** Tells whether the server has refused the token, and nothing else is wrong. */

@@ -5,13 +5,7 @@ import { pathText } from '../../contracts/schemas/parse.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { ownValue } from '../kit/json.ts';
 
-interface PlacedCredentials {
-  readonly path: readonly string[];
-  readonly name: string;
-  readonly credentials: Credentials;
-}
-
-export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedCredentials[] {
+export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>) {
   const servers = Object.entries(config.servers).map(([name, { credentials }]) => {
     return { path: ['servers', name, 'credentials'], name, credentials };
   });
@@ -21,12 +15,9 @@ export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): 
   return [...servers, ...named];
 }
 
-interface PlacedClient {
-  readonly path: string;
-  readonly client: OAuthClient;
-}
-
-export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedClient[] {
+export function clientsOf(
+  config: Pick<Config, 'servers' | 'credentials'>,
+): { readonly path: string; readonly client: OAuthClient }[] {
   return credentialsOf(config).flatMap(({ path, credentials }) => {
     if (!('clientId' in credentials)) return [];
     const own = { path: pathText(path), client: credentials };

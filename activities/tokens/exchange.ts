@@ -115,25 +115,17 @@ export async function signAssertion(
     .sign(key);
 }
 
-interface Failure {
-  readonly code: 'TOKEN_REFUSED' | 'TOKEN_UNAVAILABLE';
-  readonly reason: string;
-}
-
-interface FailureContext {
-  readonly server: string;
-  readonly issuer: string;
-  readonly exchange: Exchange;
-}
-
-export function oauthFailure(error: unknown, { server, issuer, exchange }: FailureContext): CountersignError {
+export function oauthFailure(
+  error: unknown,
+  { server, issuer, exchange }: { readonly server: string; readonly issuer: string; readonly exchange: Exchange },
+): CountersignError {
   if (error instanceof CountersignError) return error;
   const { code, reason } = explain(error, exchange);
-  const retryAfterMs = code === 'TOKEN_UNAVAILABLE' ? exchange.retryAfterMs() : undefined;
-  const next =
-    code === 'TOKEN_UNAVAILABLE'
-      ? 'It may pass: try again.'
-      : `Check servers.${server}.credentials and the client at its issuer.`;
+  const mayPass = code === 'TOKEN_UNAVAILABLE';
+  const retryAfterMs = mayPass ? exchange.retryAfterMs() : undefined;
+  const next = mayPass
+    ? 'It may pass: try again.'
+    : `Check servers.${server}.credentials and the client at its issuer.`;
   return tokenError(code, `No token for ${server}: its authorization server ${issuer} ${reason}. ${next}`, {
     server,
     issuer,
@@ -168,10 +160,10 @@ const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
   [JSON_ATTRIBUTE_COMPARISON]: 'publishes metadata of another issuer (RFC 8414 §3.3)',
 };
 
-const refused = (reason: string): Failure => ({ code: 'TOKEN_REFUSED', reason });
-const unavailable = (reason: string): Failure => ({ code: 'TOKEN_UNAVAILABLE', reason });
+const refused = (reason: string) => ({ code: 'TOKEN_REFUSED', reason }) as const;
+const unavailable = (reason: string) => ({ code: 'TOKEN_UNAVAILABLE', reason }) as const;
 
-function explain(error: unknown, exchange: Exchange): Failure {
+function explain(error: unknown, exchange: Exchange): ReturnType<typeof refused | typeof unavailable> {
   const code = codeIn(error) ?? '';
   const found = LIBRARY_REFUSALS[code];
   if (found !== undefined) return refused(found);

@@ -22,7 +22,7 @@ import type { ServerWords } from './server-words.ts';
 
 interface IssuedSource {
   readonly issuer: Issuer;
-  readonly sign: SignToken;
+  readonly sign: ReturnType<typeof tokenSigner>;
   readonly trust: Config['trust']['mode'];
   readonly words: ServerWords;
 }
@@ -64,23 +64,15 @@ function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: s
 
 export type UnsignedClaims = Omit<IssuedClaims, 'iss' | 'exp' | 'iat' | 'jti' | 'client_id'>;
 
-interface SignedToken {
-  readonly token: string;
-  readonly jti: string;
-  readonly expiresAtMs: number;
-}
-
-type SignToken = (claims: UnsignedClaims) => Promise<SignedToken>;
-
-export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKey, now: () => number): SignToken {
+export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKey, now: () => number) {
   const { url, keys, clientId, lifetimeSeconds } = issuer;
   const [signing] = keys;
   // Sound: the schema requires at least one key.
   if (signing === undefined) throw new Error('an issuer without a key');
-  return async (claims) => {
+  return async (claims: UnsignedClaims) => {
     const iat = Math.floor(now() / 1_000);
     const exp = iat + lifetimeSeconds;
-    const jti = randomUUID();
+    const jti: string = randomUUID();
     const token = await new SignJWT({ ...claims, iss: url, client_id: clientId, iat, exp, jti })
       .setProtectedHeader({ alg: signing.alg, kid: signing.kid, typ: 'at+jwt' })
       .sign(keyOf(signing));

@@ -2,7 +2,6 @@
  * This worker as a client of one configured authorization server asks its token endpoint, and ends tokens there.
  *
  * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS.
- * 2. The `CountersignError`s thrown here hold nothing of what was sent or answered.
  */
 import {
   allowInsecureRequests,
@@ -22,7 +21,8 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
-import { type GuardedFetch, isSecureTransport } from '../egress/fetch.ts';
+import { isSecurelyReached } from '../../domain/text/urls.ts';
+import type { GuardedFetch } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError } from './port.ts';
 import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
@@ -30,7 +30,7 @@ import type { SigningKeys } from './sealed.ts';
 import type { ServerWords } from './server-words.ts';
 
 export interface TokenSource {
-  readonly servers: AuthorizationServers;
+  readonly servers: ReturnType<typeof createAuthorizationServers>;
   readonly signingKeys: SigningKeys;
   readonly words: ServerWords;
   /** Fetches from the issuers of these credentials, as far as egress rules allow. */
@@ -175,13 +175,13 @@ export class ConfiguredClient {
     this.#source.servers.forget(this.issuer);
   }
 
-  /** Makes the proof that this worker is the client. */
+  /** Makes the proof that this worker is the client, and lists it as secrets, in every form in which it travels. */
   async #authenticated(
     server: string,
     endpoint: 'token_endpoint' | 'revocation_endpoint',
     exchange: Exchange,
     posts: boolean,
-  ): Promise<Authentication> {
+  ) {
     const { clientId, clientSecret } = this.#client;
     const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
@@ -209,17 +209,10 @@ export class ConfiguredClient {
     const { issuer } = this;
     // The egress rules decide where the endpoint may be.
     if (endpoint === undefined || !URL.canParse(endpoint)) return;
-    if (isSecureTransport(endpoint, this.#source.allowInsecure)) return;
+    if (isSecurelyReached(new URL(endpoint), this.#source.allowInsecure)) return;
     const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
     throw tokenError('TOKEN_REFUSED', message, { server, issuer });
   }
-}
-
-interface Authentication {
-  readonly metadata: AuthorizationServer;
-  readonly auth: ClientAuth;
-  /** All that is sent as proof, in every form in which it travels. */
-  readonly secrets: readonly string[];
 }
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -291,23 +284,18 @@ function formEncoded(text: string): string {
 const KEPT_MS = 300_000;
 
 /** Metadata of configured issuers (RFC 8414, then OpenID Connect discovery); others would get a client secret. */
-interface AuthorizationServers {
-  metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
-  /** After a refused token the metadata may be stale. */
-  forget(issuer: string): void;
-}
-
-export function createAuthorizationServers(now: () => number): AuthorizationServers {
+export function createAuthorizationServers(now: () => number) {
   const kept = new Map<string, { readonly metadata: AuthorizationServer; readonly until: number }>();
   return {
-    async metadataOf(issuer, exchange) {
+    async metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer> {
       const known = kept.get(issuer);
       if (known !== undefined && now() < known.until) return known.metadata;
       const metadata = await discover(new URL(issuer), exchange);
       kept.set(issuer, { metadata, until: now() + KEPT_MS });
       return metadata;
     },
-    forget(issuer) {
+    /** After a refused token the metadata may be stale. */
+    forget(issuer: string): void {
       kept.delete(issuer);
     },
   };

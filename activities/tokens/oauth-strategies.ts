@@ -108,7 +108,7 @@ export function clientCredentialsStrategy(credentials: ClientCredentials, source
   return oauthStrategy(credentials, source, [new ConfiguredClient(credentials, source)], async () => proposal);
 }
 
-/** The subject is the caller, by the assertion sealed into the run, and the actor is this service. */
+/** The subject is the caller, and the actor is this service. */
 export function tokenExchangeStrategy(
   credentials: TokenExchange,
   openGrant: OpenGrant,

@@ -56,7 +56,7 @@ export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
 }
 
-/** One way to obtain a token. Throws only what the port allows. */
+/** One way to obtain a token. */
 export type TokenStrategy = TokenBroker;
 
 type TokenErrorCode =

@@ -23,12 +23,9 @@ import { unverifiedEvidence } from './asked.ts';
 import { clientsOf } from './configured.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
-interface GrantOpening {
+interface SealedGrants {
   readonly keys: PrivateKeys;
   readonly now: () => number;
-}
-
-interface SealedGrants extends GrantOpening {
   /** Opens grants that name an entry of the vault. */
   readonly vaulted?: TokenStrategy | undefined;
   /** Organisation policy `givenTokens`. */
@@ -69,7 +66,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   };
 }
 
-export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
+export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): OpenGrant {
   return async (request) => {
     const { server, grant } = request;
     if (grant === undefined) {

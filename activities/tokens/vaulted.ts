@@ -15,7 +15,7 @@ import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { RefreshedTokens, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
@@ -172,7 +172,7 @@ async function exchanged(
   client: ConfiguredClient,
   source: TokenSource,
   mode: SenderConstrained,
-): Promise<Used<TokenAnswer | Useless>> {
+): Promise<Used<TokenAnswer | { readonly error: unknown }>> {
   const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
   const parameters = { ...parametersOf(asked), refresh_token: used };
   try {
@@ -189,26 +189,19 @@ async function exchanged(
   }
 }
 
-/** The answer gives no access token that could be used. */
-interface Useless {
-  readonly error: unknown;
-}
-
-type Answered = Readonly<Record<string, unknown>>;
-
-function replacing(answer: Answered, now: number): { readonly token?: string; readonly expiresAt?: string } {
+function replacing(answer: Fields, now: number): { readonly token?: string; readonly expiresAt?: string } {
   const { refresh_token: token } = answer;
   return defined({ token: typeof token === 'string' ? token : undefined, expiresAt: endOf(answer, now) });
 }
 
 /** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
-function endOf(answer: Answered, now: number): string | undefined {
+function endOf(answer: Fields, now: number): string | undefined {
   const seconds = answer['refresh_token_expires_in'];
   if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return undefined;
   return new Date(now + seconds * 1_000).toISOString();
 }
 
-type Proof = 'not-used' | 'refused' | 'uncertain' | Answered;
+type Proof = 'not-used' | 'refused' | 'uncertain' | Fields;
 
 /**
  * Watches what a failed request proves of the refresh token that it held. An answer below 500 proves that no token was
@@ -247,7 +240,7 @@ async function provenBy(response: Response, retryAfterMs: number | undefined): P
   return isFields(body) && body['error'] === 'invalid_grant' ? 'refused' : 'not-used';
 }
 
-function holdsTokens({ access_token: access, refresh_token: refresh }: Answered): boolean {
+function holdsTokens({ access_token: access, refresh_token: refresh }: Fields): boolean {
   const isReplaced = refresh === undefined || (typeof refresh === 'string' && refresh !== '');
   return typeof access === 'string' && access !== '' && isReplaced;
 }

@@ -177,11 +177,6 @@ interface Place {
   readonly version: number;
 }
 
-export interface Opened {
-  readonly text: string;
-  readonly keyId: string;
-}
-
 class Envelopes {
   readonly #keys: readonly { readonly id: string; readonly key: Uint8Array }[];
 
@@ -201,7 +196,7 @@ class Envelopes {
   }
 
   /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
-  open(envelope: string, place: Place): Opened {
+  open(envelope: string, place: Place): { readonly text: string; readonly keyId: string } {
     const parsed = Envelope.safeParse(parsedJson(envelope));
     if (!parsed.success) throw corrupt(place, 'it is no envelope');
     const { keyId, data } = parsed.data;

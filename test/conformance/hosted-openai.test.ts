@@ -177,7 +177,7 @@ test('their types hold a model step, with calls that were made and calls that we
     },
   ];
   const { signal } = new AbortController();
-  const [body] = await sent(async () => await model.step({ turn: 2, messages, tools, signal, onProgress: () => {} }));
+  const [body] = await sent(async () => await model.step({ turn: 2, messages, tools, signal }));
   const same = { server_label: 'bank', name: 'pay', arguments: '{"amount":5}' } as const;
   const step = {
     model: 'gpt-5.1',
@@ -218,7 +218,7 @@ describe('stored answers', () => {
     const tools: readonly ModelTool[] = [{ ...PAY, name: 'bank__pay', qualifiedName: 'bank/pay', hosted }];
     const { signal } = new AbortController();
     const messages: readonly Message[] = [{ role: 'user', text: name }];
-    const { parts } = await model.step({ turn: 1, messages, tools, signal, onProgress: () => {} });
+    const { parts } = await model.step({ turn: 1, messages, tools, signal });
     return parts.flatMap((part) => (part.type === 'call' ? [part] : []));
   };
   const adapter = () => {

@@ -80,13 +80,6 @@ export function modelSuite(harness: ModelHarness): void {
       await expect(model.step(modelRequest({ signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
     });
 
-    test('it reports progress', async () => {
-      let progress = 0;
-      const model = bench.modelThatSays(said([{ type: 'text', text: 'Yes.' }]));
-      await model.step(modelRequest({ onProgress: () => void (progress += 1) }));
-      expect(progress).toBeGreaterThan(0);
-    });
-
     test('its answer is plain JSON', async () => {
       const model = bench.modelThatSays(said([{ type: 'reasoning', text: 'Hm.', seal: 'c2VhbA==' }, CALL_A]));
       const answer = await model.step(modelRequest());

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
 import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { egressBy } from '../support/egress.ts';
 import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
 
 const ERAS = ['modern', 'legacy'] as const;
@@ -308,8 +309,8 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       expect(pairs).toEqual(expect.arrayContaining(tokens.map((token) => [`Bearer ${token}`, { accessToken: token }])));
     });
 
-    test('with a fetch of its own nothing counts as not sent but what a connection proves', async () => {
-      const broken = create({ fetch: () => Promise.reject(new TypeError('fetch failed')) });
+    test('where every request breaks off the call is not sent', async () => {
+      const broken = create({ egress: egressBy(() => Promise.reject(new TypeError('fetch failed'))) });
       // Known beforehand, so that the call is the first request.
       expect(await broken.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'not-sent' });
     });

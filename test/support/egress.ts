@@ -1,6 +1,6 @@
 /** Makes the egress of tests, whose servers are all on this machine, and watches where it connects. */
 import { Socket } from 'node:net';
-import { createEgress, type EgressOptions } from '../../activities/egress/fetch.ts';
+import { createEgress, type Egress, type EgressOptions, type GuardedFetch } from '../../activities/egress/fetch.ts';
 
 /** The operator's setting for development; everything else is as in production. */
 export const LOOPBACK = { allowLoopback: true } as const;
@@ -12,6 +12,21 @@ export function loopbackEgress(over: Partial<EgressOptions> = {}) {
     origins: { has: () => true },
     ...over,
   });
+}
+
+/** Makes an egress that connects to nothing: each request counts as written, and this answers it. */
+export function egressBy(answer: GuardedFetch): Egress {
+  return {
+    address: async (_, hostname) => hostname,
+    outlet: ({ onWriting }) => ({
+      fetch: async (...asked) => {
+        onWriting?.();
+        return await answer(...asked);
+      },
+      isBusy: () => false,
+      close: async () => undefined,
+    }),
+  };
 }
 
 /** Records the addresses to which sockets of this process begin to connect. */

@@ -1,6 +1,6 @@
 /** Checks what the schema of a configuration cannot express: where secrets may go, and whether its parts fit together. */
 import { isNameable } from '../../activities/egress/address.ts';
-import { isSecureTransport, urlObjection } from '../../activities/egress/fetch.ts';
+import { urlObjection } from '../../activities/egress/fetch.ts';
 import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts';
 import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
@@ -13,7 +13,7 @@ import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
 import { mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
+import { canonicalServerUrl, isSecurelyReached, namesSecret } from '../../domain/text/urls.ts';
 import { routeToNowhere } from './routes.ts';
 import { conditionProblems } from './warnings.ts';
 import { zoneKeysOf } from './secrets.ts';
@@ -78,7 +78,7 @@ function checkStores(config: Config, refuse: Refuse): void {
       `must be more than ${longestRunDays}, the days that a run may last here (limits.wallClockSeconds): it needs what it began with`,
     );
   // This holds whatever egress allows: an impostor would acknowledge records that are kept nowhere.
-  if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
+  if (ledger?.webhook !== undefined && !isSecurelyReached(new URL(ledger.webhook.url), false))
     refuse('ledger.webhook.url', 'must use https, save to this machine');
   if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
     refuse('ledger', 'must name a directory or a webhook: it signs what is delivered there');
@@ -159,7 +159,7 @@ function checkIssuer(config: Config, refuse: Refuse): void {
     if (credentials.kind === 'issued' && issuer === undefined)
       refuse(pathText(path), 'is issued, and there is no issuer: state its url and keys');
   if (issuer === undefined) return;
-  if (!isSecureTransport(issuer.url, config.egress.allowInsecure))
+  if (!isSecurelyReached(new URL(issuer.url), config.egress.allowInsecure))
     refuse('issuer.url', 'must use https: who answers in its place would issue tokens');
   // Servers look for its metadata at the root, whatever the path (RFC 8414 §3.1), and workers answer there.
   if (!isOrigin(issuer.url))
@@ -228,7 +228,10 @@ function checkChannels({ policy, notify, egress }: Config, refuse: Refuse): void
     if (channel.kind !== 'mail') continue;
     const { host, tls, user, password } = channel;
     const path = ['notify', 'channels', name];
-    const isHere = isSecureTransport(`http://${host.includes(':') ? `[${host}]` : host}`, egress.allowInsecure);
+    const isHere = isSecurelyReached(
+      new URL(`http://${host.includes(':') ? `[${host}]` : host}`),
+      egress.allowInsecure,
+    );
     if (tls === 'none' && !isHere)
       refuse(pathText([...path, 'tls']), 'must not be none: mail and password would go in clear to another host');
     if ((user === undefined) !== (password === undefined))

@@ -21,10 +21,9 @@ import {
   type StartSSEOptions,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { defined } from '../../../contracts/defined.ts';
 import type { SealedState } from '../../../contracts/schemas/input.ts';
 import type { ArtifactStore } from '../../artifacts/port.ts';
-import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
+import type { Egress } from '../../egress/fetch.ts';
 import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { type Pulse, startPulse } from '../pulse.ts';
@@ -42,7 +41,7 @@ export interface AskedAnswer extends Omit<
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
   readonly point: ResumePoint;
-  /** The same point, sealed: it is repeated as long as nothing newer is known. */
+  /** The same point, sealed. */
   readonly resume: SealedState;
   /** The answer may be a task: its session is then left open. */
   readonly mayBeTask?: true;
@@ -53,16 +52,15 @@ export interface AnswerSource {
   resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
 }
 
-export interface McpAnswerSourceOptions {
-  readonly artifacts: ArtifactStore;
-  readonly egress: Egress;
-  /** Replaces the guarded fetch, for tests. */
-  readonly fetch?: GuardedFetch;
-}
-
 const LOST = 'the worker that had sent it was lost';
 
-export function createMcpAnswerSource({ artifacts, ...ways }: McpAnswerSourceOptions): AnswerSource {
+export function createMcpAnswerSource({
+  artifacts,
+  egress,
+}: {
+  readonly artifacts: ArtifactStore;
+  readonly egress: Egress;
+}): AnswerSource {
   return {
     async resume(connection, asked) {
       const { point, heartbeat, seal, resume } = asked;
@@ -73,7 +71,7 @@ export function createMcpAnswerSource({ artifacts, ...ways }: McpAnswerSourceOpt
       // The point is kept with the token that this worker shows, because the next worker must know that token too.
       pulse.keep(point);
       try {
-        const answer = await answerTo({ ...asked, ...ways, connection, pulse });
+        const answer = await answerTo({ ...asked, egress, connection, pulse });
         if (answer.kind === 'none') {
           const { reason, unauthorized } = answer;
           return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
@@ -95,7 +93,6 @@ interface AnswerStreamOptions extends Pick<AskedAnswer, 'point' | 'signal' | 'ti
   readonly connection: ServerConnection;
   readonly pulse: Pulse;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
 }
 
 type SoughtAnswer =
@@ -107,8 +104,8 @@ type SoughtAnswer =
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
 async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
-  const { connection, point, egress, fetch, signal, timeoutMs } = options;
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const { connection, point, egress, signal, timeoutMs } = options;
+  const wire = openWire({ egress, server: connection });
   const stream = new AnswerStream(options, wire);
   const late = setTimeout(() => stream.end(none('the server did not give its answer in time')), timeoutMs);
   let isHandedOn = false;

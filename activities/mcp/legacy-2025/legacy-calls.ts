@@ -5,12 +5,10 @@
  *
  * It owns which requests are answered, and the error for the others. It does not own how people are asked, nor for how
  * long (`activities/gate/legacy-2025/open-question.ts`).
- * 1. Questions are answered only if the call may ask people, which its session was told.
- * 2. People are asked only questions that are understood whole, scrubbed of the secrets that the server was given
+ * 1. People are asked only questions that are understood whole, scrubbed of the secrets that the server was given
  *    (INV-S1): `activities/mcp/input-round.ts`.
- * 3. The party that asked people is told whether the server was given the answer.
- * 4. A question that the server takes back is no longer waited for, and the time of the call goes on.
- * 5. A question that a stream brings twice, for instance after it was resumed, is one question.
+ * 2. A question that the server takes back is no longer waited for, and the time of the call goes on.
+ * 3. A question that a stream brings twice, for instance after it was resumed, is one question.
  */
 import { ProtocolError, ProtocolErrorCode, type RequestId } from '@modelcontextprotocol/client';
 import type { ErrorCode } from '../../../contracts/errors.ts';

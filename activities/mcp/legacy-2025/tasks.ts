@@ -2,8 +2,7 @@
  * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
  * begun.
  *
- * It also says which listed tools may be called as tasks. It does not own when a task is polled
- * (`domain/legacy-2025/tasks.ts`).
+ * It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
  * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
  * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection
  *    till then.
@@ -12,16 +11,12 @@
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
  * 5. Everything returned is scrubbed, also of ids that are no ordinary words (INV-S1).
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
- * 7. Each request has its time; no connection stands between two polls.
- * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
- *    tasks if the operator configures `tasks` of some server.
- * 9. A tool that may be called as a task keeps that mark only if the operator wants it (`servers.NAME.tasks.optional`).
  */
 import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { ArtifactStore } from '../../artifacts/port.ts';
-import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
+import type { Egress } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, quoted, scrubberFor } from '../classify-result.ts';
@@ -74,29 +69,28 @@ export interface TaskServer {
   ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
 }
 
-export interface McpTaskServerOptions {
+interface McpReach {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
 }
 
-interface Asking extends McpTaskServerOptions {
+interface Asking extends McpReach {
   readonly question: TaskQuestion;
   readonly names: Names;
   readonly scrub: ReturnType<typeof scrubberFor>;
   readonly link: TaskLink;
 }
 
-export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
+export function createMcpTaskServer(reach: McpReach): TaskServer {
   return {
     async ask(connection, question) {
       const { id, signal, tool } = question;
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
-      const link = await openTaskLink(connection, question, options);
+      const link = await openTaskLink(connection, question, reach.egress);
       let report: TaskReport | undefined;
       try {
-        report = await reportOf({ ...options, question, names, scrub, link });
+        report = await reportOf({ ...reach, question, names, scrub, link });
       } finally {
         const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
         // Another token may be accepted after this one was refused.
@@ -234,9 +228,9 @@ interface TaskLink {
 async function openTaskLink(
   connection: ServerConnection,
   { id, signal }: TaskQuestion,
-  { egress, fetch }: McpTaskServerOptions,
+  egress: Egress,
 ): Promise<TaskLink> {
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     ...transportOptions(connection),
@@ -279,7 +273,8 @@ async function openTaskLink(
   };
 }
 
-// Listed tools that can, or must, be called as tasks.
+// Listed tools that can, or must, be called as tasks. A list for a caller that does not wait for tasks leaves out those
+// that must. One that can is called as one only if the operator wants it (`servers.NAME.tasks.optional`).
 
 const NOBODY_WAITS =
   'it can only be called as a task, and tasks are not waited for: configure `tasks` of its server ({} is enough), and start the run, or refresh the catalog, again';

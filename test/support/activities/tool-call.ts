@@ -1,7 +1,7 @@
 /** Builds the arguments of a `ToolServer`, with defaults for what a test does not name. */
 import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
-import type { GuardedFetch } from '../../../activities/egress/fetch.ts';
+import type { Egress } from '../../../activities/egress/fetch.ts';
 import type { CallProgress, ServerConnection, ToolCall, ToolServer } from '../../../activities/mcp/port.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 
@@ -11,7 +11,7 @@ export interface ToolServerHarness {
   /** A new one, which has not spoken to anybody yet. */
   create(parts?: {
     readonly artifacts?: ArtifactStore;
-    readonly fetch?: GuardedFetch;
+    readonly egress?: Egress;
     readonly connectMs?: number;
   }): ToolServer;
 }

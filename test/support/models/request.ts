@@ -28,7 +28,6 @@ export function modelRequest(overrides: Partial<ModelRequest> = {}): ModelReques
     messages: OPENING,
     tools: [READ_FILE, LIST_FILES],
     signal: new AbortController().signal,
-    onProgress: () => undefined,
     ...overrides,
   };
 }

@@ -1,8 +1,8 @@
-/** What leaves an activity: failures with codes, and beats on a timer. */
-import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+/** What leaves an activity: failures with codes. */
+import { describe, expect, test } from '@jest/globals';
 import { ApplicationFailure, type Logger } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { coded, Heartbeat } from '../../../../activities/kit/activity.ts';
+import { coded } from '../../../../activities/kit/activity.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { failureOf } from '../../../../contracts/failure.ts';
 import { Undecodable } from '../../../../contracts/payload-converter.ts';
@@ -101,25 +101,4 @@ test('an activity that cannot read what it is given does nothing, and may be tri
     details: [{ path: 'encryption.keys' }],
   });
   expect(calls).toBe(0);
-});
-
-describe('the heartbeat of a step', () => {
-  beforeEach(() => void jest.useFakeTimers());
-  afterEach(() => void jest.useRealTimers());
-
-  test.each([
-    [30_000, 10_000],
-    [60_000, 10_000],
-    [6_000, 2_000],
-    [undefined, 10_000],
-  ])('with a timeout of %s ms comes every %i ms until it is stopped', (timeoutMs, everyMs) => {
-    let beats = 0;
-    const heartbeat = new Heartbeat(() => void (beats += 1), timeoutMs);
-    jest.advanceTimersByTime(3 * everyMs);
-    expect(beats).toBe(4);
-    heartbeat.stop();
-    jest.advanceTimersByTime(10 * everyMs);
-    expect(beats).toBe(4);
-    expect(jest.getTimerCount()).toBe(0);
-  });
 });

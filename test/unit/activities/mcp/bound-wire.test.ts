@@ -7,7 +7,7 @@ import type { ServerConnection } from '../../../../activities/mcp/port.ts';
 import { IDEMPOTENCY_HEADER, openWire, renewedFetch } from '../../../../activities/mcp/session.ts';
 import type { MintedToken } from '../../../../activities/tokens/port.ts';
 import { ProofKey } from '../../../../activities/tokens/proof-key.ts';
-import { loopbackEgress } from '../../../support/egress.ts';
+import { egressBy } from '../../../support/egress.ts';
 import { requestFor, URL_OF } from '../../../support/oauth/broker.ts';
 
 const URL_ASKED = URL_OF.notes;
@@ -36,13 +36,12 @@ function wireOf(over: Partial<ServerConnection>, answer: (sent: Sent, at: number
     ...over,
   };
   const wire = openWire({
-    egress: loopbackEgress(),
     server: connection,
-    fetch: async (url, init) => {
+    egress: egressBy(async (url, init) => {
       const headers = new Headers(init?.headers);
       sent.push({ url: String(url), authorization: headers.get('authorization'), proof: headers.get('dpop') });
       return answer(sent.at(-1) ?? { url: '', authorization: null, proof: null }, sent.length);
-    },
+    }),
   });
   return { wire, sent, connection };
 }

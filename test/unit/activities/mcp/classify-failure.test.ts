@@ -125,7 +125,7 @@ describe('a call that failed', () => {
       fc.constantFrom('deadline' as const, 'cancelled' as const, 'lost' as const, undefined),
       (error, stopped) => {
         expect(endingOfFailure(failed(error, { stopped }), names).kind).toBe('unknown');
-        expect(endingOfConnect(error, {}, undefined, names).kind).toBe('not-sent');
+        expect(endingOfConnect({ error, exchange: {}, stopped: undefined }, names).kind).toBe('not-sent');
       },
     );
   });

@@ -1,11 +1,11 @@
 /** What is learned from HTTP exchanges, and which token a request takes with it. */
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { renewalOf } from '../../../../activities/discovery/access.ts';
-import { capResponse, type GuardedFetch, isEventStream } from '../../../../activities/egress/fetch.ts';
+import { capResponse, type Egress, isEventStream } from '../../../../activities/egress/fetch.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
 import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
-import { loopbackEgress } from '../../../support/egress.ts';
+import { egressBy, loopbackEgress } from '../../../support/egress.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 import { RUN } from '../../../support/activities/tool-activities.ts';
 
@@ -18,17 +18,19 @@ describe('what is learned from HTTP exchanges, and how bodies are bounded', () =
     return openWire({ egress: loopbackEgress(), server: { name: 'tickets', url }, ...over });
   }
 
-  function answering(...responses: readonly Response[]): GuardedFetch {
+  function answering(...responses: readonly Response[]): Egress {
     const left = [...responses];
-    return () => {
+    return egressBy(() => {
       const next = left.shift();
       return next === undefined ? Promise.reject(new Error('no more answers')) : Promise.resolve(next);
-    };
+    });
   }
 
   async function exchangeAfter(headers: Readonly<Record<string, string>>): Promise<number | undefined> {
-    const wire = wireTo(undefined, { fetch: answering(new Response('', { status: 429, headers })), now: () => NOW });
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(NOW);
+    const wire = wireTo(undefined, { egress: answering(new Response('', { status: 429, headers })) });
     await wire.fetch('http://x.test', CALL);
+    clock.mockRestore();
     return wire.exchange().retryAfterMs;
   }
 
@@ -55,7 +57,7 @@ describe('what is learned from HTTP exchanges, and how bodies are bounded', () =
   describe('the exchange of the call', () => {
     test('what comes after the call does not blur it', async () => {
       const wire = wireTo(undefined, {
-        fetch: answering(
+        egress: answering(
           new Response('', { status: 200 }),
           new Response('', { status: 503 }),
           new Response('', { status: 202 }),
@@ -68,8 +70,8 @@ describe('what is learned from HTTP exchanges, and how bodies are bounded', () =
       expect(wire.exchange().status).toBe(503);
     });
 
-    test('a request of a foreign fetch counts as one that reached the server', async () => {
-      const wire = wireTo(undefined, { fetch: answering() });
+    test('a request that began to be written counts as one that reached the server', async () => {
+      const wire = wireTo(undefined, { egress: answering() });
       expect(wire.reached()).toBe(false);
       await expect(wire.fetch('http://x.test', CALL)).rejects.toThrow('no more answers');
       expect(wire.reached()).toBe(true);

@@ -21,7 +21,7 @@ const opening: Message = { role: 'user', text: spec.input as string };
 
 function request(messages: readonly Message[], over: Partial<ModelRequest> = {}): ModelRequest {
   const tools = [{ name: 'bank__pay_now', qualifiedName: 'bank/pay/now', inputSchema: {} }];
-  return { turn: 1, messages, tools, signal: new AbortController().signal, onProgress: () => undefined, ...over };
+  return { turn: 1, messages, tools, signal: new AbortController().signal, ...over };
 }
 
 test('it proposes the call as stated, under the name that the run offers', async () => {

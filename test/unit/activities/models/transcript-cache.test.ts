@@ -32,7 +32,7 @@ describe('the conversation of a step', () => {
   test('the first step asks nobody', async () => {
     const { asked, fetchRange } = source([]);
     const all = messages(2);
-    expect(await createTranscriptCache().resolveTranscript('run', position(all, 0), fetchRange)).toEqual(all);
+    expect(await createTranscriptCache()('run', position(all, 0), fetchRange)).toEqual(all);
     expect(asked).toEqual([]);
   });
 
@@ -45,7 +45,7 @@ describe('the conversation of a step', () => {
       [2, 4],
       [4, 6],
     ] as const) {
-      expect(await cache.resolveTranscript('run', position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+      expect(await cache('run', position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
     }
     expect(asked).toEqual([]);
   });
@@ -54,30 +54,30 @@ describe('the conversation of a step', () => {
     const all = messages(7);
     const { asked, fetchRange } = source(all, 2);
     const cache = createTranscriptCache();
-    expect(await cache.resolveTranscript('run', position(all, 5), fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 5), fetchRange)).toEqual(all);
     expect(asked).toEqual([
       [0, 5],
       [2, 5],
       [4, 5],
     ]);
     const more = [...all, ...messages(1, 'n')];
-    expect(await cache.resolveTranscript('run', position(more, 7), fetchRange)).toEqual(more);
+    expect(await cache('run', position(more, 7), fetchRange)).toEqual(more);
     expect(asked).toHaveLength(3);
   });
 
   test('a page that gives more than was asked for is cut', async () => {
     const all = messages(5);
     const greedy: FetchRange = async (from) => all.slice(from);
-    expect(await createTranscriptCache().resolveTranscript('run', position(all, 3), greedy)).toEqual(all);
+    expect(await createTranscriptCache()('run', position(all, 3), greedy)).toEqual(all);
   });
 
   test('a retried step finds what its first attempt left', async () => {
     const all = messages(4);
     const { asked, fetchRange } = source(all);
     const cache = createTranscriptCache();
-    await cache.resolveTranscript('run', position(all, 0, 2), fetchRange);
-    await cache.resolveTranscript('run', position(all, 2), fetchRange);
-    expect(await cache.resolveTranscript('run', position(all, 2), fetchRange)).toEqual(all);
+    await cache('run', position(all, 0, 2), fetchRange);
+    await cache('run', position(all, 2), fetchRange);
+    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
     expect(asked).toEqual([]);
   });
 
@@ -94,7 +94,7 @@ describe('the conversation of a step', () => {
       [4, 6],
     ] as const) {
       for (const [run, all] of Object.entries({ a, b })) {
-        expect(await cache.resolveTranscript(run, position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+        expect(await cache(run, position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
       }
     }
     expect(asked).toEqual([]);
@@ -104,12 +104,9 @@ describe('the conversation of a step', () => {
     const all = messages(4);
     const { asked, fetchRange } = source(all);
     const cache = createTranscriptCache({ maxBytes: 4 * SIZE, maxEntries: 100 });
-    const both = [
-      cache.resolveTranscript('run', position(all, 2), fetchRange),
-      cache.resolveTranscript('run', position(all, 2), fetchRange),
-    ];
+    const both = [cache('run', position(all, 2), fetchRange), cache('run', position(all, 2), fetchRange)];
     expect(await Promise.all(both)).toEqual([all, all]);
-    expect(await cache.resolveTranscript('run', position(all, 2), fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
     expect(asked).toHaveLength(2);
   });
 
@@ -117,10 +114,10 @@ describe('the conversation of a step', () => {
     const cache = createTranscriptCache();
     const all = messages(4);
     const { fetchRange } = source(all);
-    const first = await cache.resolveTranscript('run', position(all, 0, 2), fetchRange);
+    const first = await cache('run', position(all, 0, 2), fetchRange);
     // Sound: an array behind a readonly type, mutated here on purpose.
     (first as Message[]).length = 0;
-    expect(await cache.resolveTranscript('run', position(all, 2), fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
   });
 });
 
@@ -130,39 +127,31 @@ describe('a stored conversation that is not the one of the step', () => {
 
   test('is refused where a message differs', async () => {
     const { fetchRange } = source(messages(4, 'other'));
-    await expect(createTranscriptCache().resolveTranscript('run', position(all, 3), fetchRange)).rejects.toMatchObject(
-      mismatch,
-    );
+    await expect(createTranscriptCache()('run', position(all, 3), fetchRange)).rejects.toMatchObject(mismatch);
   });
 
   test('is refused where it is too short, without asking for ever', async () => {
     const { asked, fetchRange } = source(all.slice(0, 2));
-    await expect(createTranscriptCache().resolveTranscript('run', position(all, 3), fetchRange)).rejects.toMatchObject(
-      mismatch,
-    );
+    await expect(createTranscriptCache()('run', position(all, 3), fetchRange)).rejects.toMatchObject(mismatch);
     expect(asked).toHaveLength(2);
   });
 
   test('is refused where the digest is known but names another length', async () => {
     const cache = createTranscriptCache();
     const { fetchRange } = source(all);
-    await cache.resolveTranscript('run', position(all, 0, 2), fetchRange);
+    await cache('run', position(all, 0, 2), fetchRange);
     const { base, tail } = position(all, 2);
-    await expect(
-      cache.resolveTranscript('run', { base: { ...base, length: 3 }, tail }, fetchRange),
-    ).rejects.toMatchObject(mismatch);
-    await expect(
-      cache.resolveTranscript('run', { base: { ...base, length: 0 }, tail }, fetchRange),
-    ).rejects.toMatchObject(mismatch);
+    await expect(cache('run', { base: { ...base, length: 3 }, tail }, fetchRange)).rejects.toMatchObject(mismatch);
+    await expect(cache('run', { base: { ...base, length: 0 }, tail }, fetchRange)).rejects.toMatchObject(mismatch);
   });
 
   test('is not remembered, and the error quotes no message', async () => {
     const cache = createTranscriptCache();
     const wrong = source(messages(4, 'secret'));
-    const failure = cache.resolveTranscript('run', position(all, 3), wrong.fetchRange);
+    const failure = cache('run', position(all, 3), wrong.fetchRange);
     await expect(failure).rejects.toMatchObject({ message: expect.not.stringContaining('secret') });
     const right = source(all);
-    expect(await cache.resolveTranscript('run', position(all, 3), right.fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 3), right.fetchRange)).toEqual(all);
     expect(right.asked).toHaveLength(1);
   });
 });
@@ -181,7 +170,7 @@ describe('the cache is bounded', () => {
       const all = runs[index] ?? [];
       const { asked, fetchRange } = source(all);
       const end = seen.get(index) ?? 0;
-      await cache.resolveTranscript(String(index), position(all, end, end + 1), fetchRange);
+      await cache(String(index), position(all, end, end + 1), fetchRange);
       seen.set(index, end + 1);
       misses += asked.length;
     }
