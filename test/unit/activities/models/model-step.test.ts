@@ -157,7 +157,7 @@ describe('while it waits', () => {
     jest.useFakeTimers();
     try {
       const slow = saying(async () => {
-        jest.advanceTimersByTime(15_000);
+        jest.advanceTimersByTime(6_000);
         return answer();
       });
       await run(slow, {}, environment);
