@@ -129,10 +129,10 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
   )}`;
 }
 
-function wayOut({ runId, task }: StuckRun): string {
-  return task === undefined
-    ? 'this build replays all of it: run it as a worker, and the run goes on'
-    : `countersign recover ${lastWord(runId)}`;
+function wayOut({ runId, task, failing: { build } }: StuckRun): string {
+  if (task !== undefined) return `countersign recover ${lastWord(runId)}`;
+  if (build === undefined) return 'this build replays all of it: run it as a worker, and the run goes on';
+  return `this build replays all of it, and the run stays with build ${visible(build)}. Where that is another one, make this one current and move the run: countersign deploy drain ${shellWord(build)} --move. Else run it as a worker`;
 }
 
 /** Makes the error that ends the watching of a stuck run. @param cursor number of the first entry that was not shown */
