@@ -35,6 +35,11 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   const { name, title, missing, notThere, facts } = namingOf(about);
   const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
   if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
+  if (isUnreadHere(error)) {
+    const message =
+      'A worker cannot read what this client asks: their keys differ. Give this client the encryption.keys that the workers have.';
+    return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
+  }
   const coded = codedFailureIn(error);
   if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
   if (isUnprocessed(error))
@@ -128,6 +133,11 @@ function wayOut(about: Subject): string {
 /** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
+}
+
+/** True if a worker could not decrypt which page is asked for, in the words of `workflows/entity/entity.ts`. */
+function isUnreadHere(error: unknown): boolean {
+  return error instanceof QueryNotRegisteredError && / is encrypted\b.*: ask with two numbers/.test(error.message);
 }
 
 /** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */

@@ -68,3 +68,13 @@ test('an update is never asked again by this', async () => {
   await expect(update).rejects.toMatchObject({ code: 'INTERNAL' });
   expect(sent).toBe(1);
 });
+
+test('a page that the worker cannot decrypt is asked for with other keys than it has, which is told', async () => {
+  const says = 'from is encrypted, and encryption.keys does not have its key: ask with two numbers, from and to.';
+  const reading = engineOf([], 10).read('run', () => rejecting(new QueryNotRegisteredError(says, 3)));
+  await expect(reading).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    facts: { path: 'encryption.keys' },
+    message: expect.stringContaining('Give this client the encryption.keys that the workers have'),
+  });
+});
