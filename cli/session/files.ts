@@ -109,7 +109,11 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
 /** @param what names the file in the error */
 export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+    throw usage(
+      `The ${what} cannot be read (${error.code ?? 'error'}). Name a file that you may read.`,
+      {},
+      { cause: error },
+    );
   });
 }
 
