@@ -93,6 +93,12 @@ describe('countersign vault', () => {
     ['a token with an issuer', [...PUT, '--kind', 'token', '--issuer', 'https://a.example'], 'canary', 'USAGE'],
     ['no kind', PUT, 'canary', 'USAGE'],
     ['an unknown server', [...REFRESH, '--server', 'nobody'], 'canary', 'SERVER_UNKNOWN'],
+    [
+      'a password in the URL of the server',
+      [...REFRESH, '--server', 'https://a:canary@x.example/mcp'],
+      'canary',
+      'USAGE',
+    ],
     ['a file that is not there', [...REFRESH, '--from', 'none.txt'], 'canary', 'USAGE'],
   ])('with %s nothing is put', async (_, args, input, code) => {
     const directory = await configured();
