@@ -39,11 +39,15 @@ const ARTIFACTS: RootKind = {
 
 /** @param mayCreate allows a new root if the path does not exist. @throws CountersignError `SETUP_INCOMPLETE` */
 export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): void {
-  const found = entriesOf(root);
-  if (found?.includes(kind.marker) === true) return;
-  if (found === undefined && mayCreate) create(root, kind);
-  else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
-  else throw notSetUp(root, kind);
+  try {
+    const found = entriesOf(root);
+    if (found?.includes(kind.marker) === true) return;
+    if (found === undefined && mayCreate) create(root, kind);
+    else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
+    else throw notSetUp(root, kind);
+  } catch (error) {
+    throw error instanceof CountersignError ? error : unusable(root, kind, error);
+  }
 }
 
 function mark(root: string, { marker, what }: RootKind): void {
@@ -90,10 +94,17 @@ function notSetUp(root: string, { marker, what, path }: RootKind): CountersignEr
   return new CountersignError('SETUP_INCOMPLETE', message, { path });
 }
 
+function unusable(root: string, { what, path }: RootKind, cause: unknown): CountersignError {
+  const message = `The ${what} directory ${root} cannot be used (${nodeCodeOf(cause) ?? 'error'}). See that there is space, and that the user of this process may read and write it, and try again.`;
+  return new CountersignError('SETUP_INCOMPLETE', message, { path }, { cause });
+}
+
 /** Records the namespace; a second call changes nothing. @param root with its marker */
 export async function recordNamespace(root: string, { name, id }: StoreNamespace): Promise<void> {
   const path = join(root, STORE_NAMESPACES, `${id}.json`);
   const text = `${JSON.stringify({ name, id } satisfies StoreNamespace)}\n`;
   if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return;
-  await replace(root, path, text);
+  await replace(root, path, text).catch((error: unknown) => {
+    throw unusable(root, ARTIFACTS, error);
+  });
 }

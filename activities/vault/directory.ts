@@ -11,7 +11,7 @@
  *    decrypts. The tag also covers place and version: an envelope that is copied elsewhere does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
@@ -32,6 +32,8 @@ export const VAULT_ROOT: RootKind = {
 };
 
 const MOST_READS = 50;
+/** A shared file system may show the names of before for as long (nfs(5), `acdirmax` is a minute). */
+const LISTS_ARE_NEWER_MS = 120_000;
 /** Replaced versions that keep their names. */
 const KEPT_NAMES = 100;
 
@@ -84,9 +86,11 @@ function heldIn(newest: Newest | undefined): HeldEntry | undefined {
 }
 
 async function newestOf(root: string, folder: string, envelopes: Envelopes): Promise<Newest | undefined> {
+  const seen = new Set<number>();
   for (let reads = 0; reads < MOST_READS; reads += 1) {
     const version = (await versionsIn(root, folder)).at(-1);
     if (version === undefined) return undefined;
+    seen.add(version);
     const text = await readText(join(root, folder, fileOf(version)));
     if (text === undefined) continue;
     if (text === REMOVED) return { version, found: undefined };
@@ -96,7 +100,16 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
     if (!content.success || folderOf(content.data.ref) !== folder) throw corrupt(place, 'it is of another release');
     return { version, found: { ...content.data, keyId: opened.keyId } };
   }
+  const [version = 0, ...others] = seen;
+  if (others.length === 0 && (await isLeftEmpty(join(root, folder, fileOf(version)))))
+    throw corrupt({ folder, version }, 'its file is empty');
   throw unavailable('other workers write to it all the time');
+}
+
+/** True of a file that no writer has just emptied: a crash of the file system did, or a copy that broke off. */
+async function isLeftEmpty(path: string): Promise<boolean> {
+  const { size, mtimeMs } = await stat(path);
+  return size === 0 && Date.now() - mtimeMs > LISTS_ARE_NEWER_MS;
 }
 
 /** Ascending. */
@@ -211,13 +224,15 @@ class Envelopes {
       const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
       return { text: text.toString('utf8'), keyId };
     } catch {
-      throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id');
+      const first = `Compare key ${keyId} of vault.keys with that of the other workers first: with the right one nothing is lost. Else: `;
+      throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id', first);
     }
   }
 }
 
-function corrupt({ folder, version }: Place, reason: string): CountersignError {
-  const message = `Version ${version} of the vault entry in ${folder} does not open: ${reason}. Remove that folder from vault.directory, then put the secret anew (countersign vault put). No older file: its token may be used up.`;
+/** @param first what may help without a loss */
+function corrupt({ folder, version }: Place, reason: string, first = ''): CountersignError {
+  const message = `Version ${version} of the vault entry in ${folder} does not open: ${reason}. ${first}Remove that folder from vault.directory, then put the secret anew (countersign vault put). No older file: its token may be used up.`;
   return new CountersignError('VAULT_CORRUPT', message);
 }
 

@@ -33,7 +33,7 @@ export async function readInput(
   terminal: Pick<Terminal, 'directory' | 'input'>,
 ): Promise<unknown> {
   if (source === '-') return parse(await terminal.input(), 'standard input', kind);
-  const hint = ' Name a file that exists, or - for standard input.';
+  const hint = 'Name a file that exists, or - for standard input.';
   return parse(await textOf(source, `${kind.what} ${source}`, terminal, hint), source, kind);
 }
 
@@ -101,10 +101,10 @@ export async function textOf(
   file: string,
   what: string,
   { directory }: Pick<Terminal, 'directory'>,
-  hint = '',
+  hint = 'Name a file that you may read.',
 ): Promise<string> {
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).${hint}`, {}, { cause: error });
+    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}). ${hint}`, {}, { cause: error });
   });
 }
 

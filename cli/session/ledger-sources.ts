@@ -41,7 +41,7 @@ async function copyFrom(runId: string, options: SourceOptions, terminal: Termina
   if (firstRun !== undefined && records === undefined)
     throw usage('--first-run is of --records. Name the directory too, or leave it out.');
   if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
-  if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
+  if (file !== undefined) return exported(runId, await textOf(file, `ledger file ${file}`, terminal));
   if (segment === undefined) return undefined;
   const { artifacts } = await loadClientSettings(options.config, terminal);
   const { entries, messages } = await readSegments(artifactReader(artifacts), segment, runId);

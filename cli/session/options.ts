@@ -116,6 +116,13 @@ export function digestOf(given: string): string {
   return digest;
 }
 
+/** Parses the address of an artifact, which is a whole hash. */
+export function sha256Of(given: string): string {
+  const sha256 = given.toLowerCase();
+  if (/^[0-9a-f]{64}$/.test(sha256)) return sha256;
+  throw new InvalidArgumentError('It must be the whole sha256 of an artifact: 64 hexadecimal characters.');
+}
+
 /** Parses an instant with its time zone. @returns UTC with milliseconds */
 export function time(given: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;

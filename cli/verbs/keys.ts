@@ -282,7 +282,8 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
     for (const payload of await decode([...codecs], [...sealed])) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
       if (encoding === UNDECODABLE_ENCODING) {
-        const message = 'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.';
+        const message =
+          'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it. Give this command the encryption.keys that the workers have.';
         throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
       }
       const name = payload.metadata?.[KEY_FIELD];

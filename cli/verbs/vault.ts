@@ -130,6 +130,11 @@ function entryOf(
     const message = `--server ${options.server}: the configuration has no server of this name, and it is no URL.`;
     throw new CountersignError('SERVER_UNKNOWN', message);
   }
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '') {
+    const message = '--server must not hold a user name or password: no server is named so, and it is shown in lists.';
+    throw option.usage(message);
+  }
   return parseAs(
     VaultEntry,
     {

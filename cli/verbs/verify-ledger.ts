@@ -43,7 +43,11 @@ const OPTIONS = {
   file: option.text('<file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server'),
   records: option.text('<directory>', 'check what ledger.directory holds of the run, without a server'),
   firstRun: option.text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
-  segment: option.text('<sha256>', 'check the artifact store, from the newest segment back, without a server'),
+  segment: option.parsed(
+    option.sha256Of,
+    '<sha256>',
+    'check the artifact store, from the newest segment back, without a server',
+  ),
   keys: option.text('<file>', 'public keys of the workers (JWK set, JWK, PEM): a signed head must cover every entry'),
   trust: TRUST,
   noTrust: option.flag('check no signatures of people and services'),
@@ -80,7 +84,9 @@ export const VERIFY_LEDGER = verb({
     }
     const trusted = await trustedOf(runId, options, terminal);
     const keys =
-      options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
+      options.keys === undefined
+        ? undefined
+        : await readHeadKeys(await textOf(options.keys, `key file ${options.keys}`, terminal));
     const named = await namedCopy(runId, options, terminal);
     const copy = named && (await checkCopy(named, keys, trusted));
     const live =

@@ -56,7 +56,12 @@ export function rolledBackText(done: RolledBack, paint: Paint): string {
 export function watchedText(seen: Watched, paint: Paint): string {
   const { build, isWell, open, ended, failed, stuck, unserved, watchedMs, forMs, interrupted } = seen;
   const isOver = interrupted === undefined;
-  const well = isOver ? paint('green', 'does well') : paint('yellow', 'does well so far');
+  const isSeen = open + ended + stuck.length > 0;
+  const well = isSeen
+    ? isOver
+      ? paint('green', 'does well')
+      : paint('yellow', 'does well so far')
+    : paint('yellow', 'saw no run');
   const head = isWell ? well : paint('red', 'does not do well');
   const short = isOver ? '' : `\n  Interrupted: watched ${duration(watchedMs)} of ${duration(forMs)}.`;
   const named = stuck
@@ -66,7 +71,7 @@ export function watchedText(seen: Watched, paint: Paint): string {
     );
   const nobody =
     unserved === undefined ? '' : `\n  No worker of it takes runs from task queue ${visible(unserved)} any more.`;
-  const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
+  const nothing = isSeen ? '' : '\n  No run was seen: this shows nothing of the build.';
   return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}${short}`;
 }
 

@@ -1,6 +1,7 @@
 /** Describes a stuck run, and what `recover` would do or has done. */
 import { catalogOf } from '../../client/catalog/list.ts';
 import type { FailingTask } from '../../client/engine/executions.ts';
+import { ZONE_KEY_GONE } from '../../client/engine/trouble.ts';
 import type { DiscardedAnswer, DiscardedCall, Recovery } from '../../client/run/recovery.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -123,10 +124,12 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
   return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${rows}`;
 }
 
-function wayOut({ runId, task }: StuckRun): string {
-  return task === undefined
-    ? 'this build replays all of it: run it as a worker, and the run goes on'
-    : `countersign recover ${lastWord(runId)}`;
+function wayOut({ runId, task, failing: { build, message } }: StuckRun): string {
+  if (message.includes(ZONE_KEY_GONE))
+    return 'put the key back into trust.zone.keys of its workers, and the run goes on';
+  if (task !== undefined) return `countersign recover ${lastWord(runId)}`;
+  if (build === undefined) return 'this build replays all of it: run it as a worker, and the run goes on';
+  return `this build replays all of it, and the run stays with build ${visible(build)}. Where that is another one, make this one current and move the run: countersign deploy drain ${shellWord(build)} --move. Else run it as a worker`;
 }
 
 /** Makes the error that ends the watching of a stuck run. @param cursor number of the first entry that was not shown */

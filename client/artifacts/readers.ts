@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AskBucket, BucketAnswer } from '../../activities/artifacts/bucket-request.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { BucketConfig, type BucketInput } from '../../contracts/schemas/stores.ts';
@@ -87,8 +87,19 @@ export function readArtifactsFrom(directory: string): ArtifactReader {
   return checked(async ({ sha256 }) => {
     const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
     return await readFile(path).catch((error: unknown) => {
-      const message = `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`;
+      const why = unreadableBy(error);
+      const message =
+        why === undefined
+          ? `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`
+          : `Artifact ${sha256} in ${directory} ${why}.`;
       throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
     });
   });
+}
+
+/** Says why something cannot be read that may well be there; undefined if it is not there. */
+export function unreadableBy(error: unknown): string | undefined {
+  const code = nodeCodeOf(error);
+  if (code === undefined || ['ENOENT', 'ENOTDIR'].includes(code)) return undefined;
+  return `cannot be read (${code}). The user of the workers alone may read artifacts: run this as that user`;
 }

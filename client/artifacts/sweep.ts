@@ -15,6 +15,7 @@ import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { ifThere } from '../engine/executions.ts';
 import { jsonOf } from '../ledger/files.ts';
+import { unreadableBy } from './readers.ts';
 import { hashesIn } from './references.ts';
 
 const MARKER = '.countersign-store';
@@ -47,7 +48,11 @@ interface Artifact {
 
 export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions): Promise<SweepReport> {
   await access(join(directory, MARKER)).catch((error: unknown) => {
-    const message = `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`;
+    const why = unreadableBy(error);
+    const message =
+      why === undefined
+        ? `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`
+        : `The artifact store at ${directory} ${why}.`;
     throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
   });
   const artifacts = new Map<string, Artifact>();

@@ -84,18 +84,27 @@ export function activityIn(event: HistoryEvent) {
 export interface FailingTask {
   readonly at: string;
   readonly message: string;
+  /** The build with which the run stays; absent without versions. */
+  readonly build?: string;
 }
+
+/** `temporal.api.enums.v1.VersioningBehavior`. */
+const PINNED = 1;
 
 /** Returns the failed workflow task since the last completed one. History keeps the first of several attempts. */
 export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTask | undefined {
-  const since = (events ?? []).slice(
-    (events ?? []).findLastIndex((event) => event.workflowTaskCompletedEventAttributes) + 1,
-  );
+  const last = (events ?? []).findLastIndex((event) => event.workflowTaskCompletedEventAttributes);
+  const since = (events ?? []).slice(last + 1);
   // A reset makes a task fail too, and names the run that it creates.
   const failed = since.findLast(({ workflowTaskFailedEventAttributes: task }) => task && !task.newRunId);
   const message = failed?.workflowTaskFailedEventAttributes?.failure?.message;
   if (failed === undefined) return undefined;
-  return { at: new Date(tsToMs(failed.eventTime)).toISOString(), message: sentenceOf(message ?? '') };
+  const { deploymentVersion, versioningBehavior } = events?.[last]?.workflowTaskCompletedEventAttributes ?? {};
+  return {
+    at: new Date(tsToMs(failed.eventTime)).toISOString(),
+    message: sentenceOf(message ?? ''),
+    ...defined({ build: (versioningBehavior === PINNED && deploymentVersion?.buildId) || undefined }),
+  };
 }
 
 /** Waits for news of an execution; undefined if there is none before the deadline of the call. */

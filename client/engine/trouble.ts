@@ -32,9 +32,18 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
   if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
-  const { name, title, missing, notThere, facts } = namingOf(about);
+  const { name, title, missing, stuck, notThere, facts } = namingOf(about);
   const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
   if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
+  if (isUnreadHere(error)) {
+    const message =
+      'A worker cannot read what this client asks: their keys differ. Give this client the encryption.keys that the workers have.';
+    return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
+  }
+  if (isKeyGone(error)) {
+    const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven. Put that key back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY).`;
+    return trouble(stuck, message);
+  }
   const coded = codedFailureIn(error);
   if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
   if (isUnprocessed(error))
@@ -51,6 +60,8 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   }
   return engineTrouble(error, about, trouble);
 }
+
+export const ZONE_KEY_GONE = 'its key is not among trust.zone.keys';
 
 type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => CountersignError;
 
@@ -128,6 +139,16 @@ function wayOut(about: Subject): string {
 /** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
+}
+
+/** True if a worker could not decrypt which page is asked for, in the words of `workflows/entity/entity.ts`. */
+function isUnreadHere(error: unknown): boolean {
+  return error instanceof QueryNotRegisteredError && / is encrypted\b.*: ask with two numbers/.test(error.message);
+}
+
+/** True if a worker cannot prove what the execution began with, in the words of `workflows/interceptors/zone.ts`. */
+function isKeyGone(error: unknown): boolean {
+  return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
 }
 
 /** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../activities/artifacts/directory.ts';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { MARKER, setUpRoot } from '../../activities/artifacts/root.ts';
+import { MARKER, recordNamespace, setUpRoot } from '../../activities/artifacts/root.ts';
 import { artifactSuite, keptArtifactSuite } from './artifacts.suite.ts';
 
 let parent: string;
@@ -111,6 +111,22 @@ describe('the root of a directory store', () => {
       expect.objectContaining({ code: 'SETUP_INCOMPLETE', message: expect.stringContaining(`touch '${root}/`) }),
     );
     expect(await readdir(parent, { recursive: true })).toEqual(before);
+  });
+
+  test('that cannot be read or written is refused, with the error of the system and what to look at', async () => {
+    const refused = expect.objectContaining({
+      code: 'SETUP_INCOMPLETE',
+      message: expect.stringMatching(
+        /cannot be used \([A-Z]+\)\. See that there is space, and .+ may read and write it/,
+      ),
+    });
+    const file = newPath();
+    await writeFile(file, '');
+    expect(() => setUpRoot(file, true)).toThrow(refused);
+    expect(() => setUpRoot(join(file, 'below'), true)).toThrow(refused);
+    const root = newRoot();
+    await writeFile(join(root, '.countersign-namespaces'), '');
+    await expect(recordNamespace(root, { name: 'agents', id: 'a' })).rejects.toEqual(refused);
   });
 
   test('that holds artifacts from before there was a marker is taken as it is', async () => {

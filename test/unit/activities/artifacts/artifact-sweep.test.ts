@@ -1,11 +1,12 @@
 /** What a sweep of an artifact directory keeps, and what it removes. */
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../../../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../../../../activities/artifacts/root.ts';
+import { readArtifactsFrom } from '../../../../client/artifacts/readers.ts';
 import { sweepArtifacts } from '../../../../client/artifacts/sweep.ts';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';
 
@@ -165,6 +166,18 @@ test('a folder that is no store is not touched', async () => {
   setUpRoot(folder, true);
   await rm(join(folder, '.countersign-store'));
   await expect(sweep([], { directory: folder })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
+});
+
+test('a folder that this user cannot read is not told as absent', async () => {
+  // A ring of links stands for missing rights, which root does not notice.
+  const directory = join(parent, 'ring');
+  await symlink(directory, directory);
+  const unread = {
+    code: 'ARTIFACT_MISSING',
+    message: expect.stringMatching(/cannot be read \(ELOOP\).+ run this as that user/),
+  };
+  await expect(sweep([], { directory })).rejects.toMatchObject(unread);
+  await expect(readArtifactsFrom(directory).get(pinned)).rejects.toMatchObject(unread);
 });
 
 test('what is no artifact is left alone', async () => {

@@ -1,5 +1,5 @@
 /** `countersign vault`: what is put, for whom; the secret comes from a file or standard input and is never shown (INV-S1). */
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
@@ -93,6 +93,12 @@ describe('countersign vault', () => {
     ['a token with an issuer', [...PUT, '--kind', 'token', '--issuer', 'https://a.example'], 'canary', 'USAGE'],
     ['no kind', PUT, 'canary', 'USAGE'],
     ['an unknown server', [...REFRESH, '--server', 'nobody'], 'canary', 'SERVER_UNKNOWN'],
+    [
+      'a password in the URL of the server',
+      [...REFRESH, '--server', 'https://a:canary@x.example/mcp'],
+      'canary',
+      'USAGE',
+    ],
     ['a file that is not there', [...REFRESH, '--from', 'none.txt'], 'canary', 'USAGE'],
   ])('with %s nothing is put', async (_, args, input, code) => {
     const directory = await configured();
@@ -183,6 +189,36 @@ describe('countersign vault', () => {
     expect(none.out).toBe('No entry of the vault can be read.\n');
     expect(none.err).toMatch(/^error .*: 3 entries of the vault cannot be read\./);
     expect(none.err).toContain('encrypted with key b');
+  });
+
+  test('an entry whose file a crash has emptied is named, and the others are listed', async () => {
+    const directory = await configured();
+    for (const ref of ['bad', 'good'])
+      await run(directory, [...PUT.with(2, ref), '--kind', 'token'], { input: 'canary' });
+    const emptied = join(directory, 'vault', folderOf('bad'), fileOf(1));
+    await writeFile(emptied, '');
+    // It may have been replaced in this moment.
+    expect(errorOf(await run(directory, ['vault', 'list', '--json'])).code).toBe('VAULT_UNAVAILABLE');
+    await utimes(emptied, new Date(0), new Date(0));
+    const listed = await run(directory, ['vault', 'list', '--json']);
+    expect(documentOf(listed)).toMatchObject({
+      entries: [{ ref: 'good' }],
+      unread: [
+        {
+          code: 'VAULT_CORRUPT',
+          message: expect.stringContaining(`${folderOf('bad')} does not open: its file is empty`),
+        },
+      ],
+    });
+  });
+
+  test('with another key under the same id one is told to compare the keys, before one is told to remove anything', async () => {
+    const directory = await configured();
+    await run(directory, REFRESH, { input: 'canary' });
+    const listed = await run(directory, ['vault', 'list', '--json'], { env: { KEY_A: KEYS.KEY_B } });
+    expect(errorOf({ ...listed, out: '' }).message).toMatch(
+      /Compare key a of vault\.keys .+ nothing is lost\. Else: Remove/,
+    );
   });
 
   test('a configuration without a vault, and one that cannot be written, are named', async () => {

@@ -73,6 +73,16 @@ test('an artifact that is no segment is refused, and nothing of it is quoted', a
   expect(`${result.out}${result.err}`).not.toContain('canary');
 });
 
+test.each([
+  [['--segment', 'abc'], /64 hexadecimal characters/],
+  [['--file', 'absent.jsonl'], /ledger file absent\.jsonl cannot be read \(ENOENT\)\. Name a file/],
+  [['--file', 'absent.jsonl', '--keys', 'absent.pub'], /key file absent\.pub cannot be read \(ENOENT\)\. Name a file/],
+])('with %j the command line is wrong, which passes by no repeat, and says what', async (args, says) => {
+  const result = await runCommand(['verify-ledger', 'run-1', '--json', ...args]);
+  expect(result.exitCode).toBe(2);
+  expect(errorOf(result)).toMatchObject({ code: 'USAGE', message: expect.stringMatching(says) });
+});
+
 test('a head that was noted may be its beginning, in any case; one that can be no head says nothing of the ledger', async () => {
   const copy = await copyOf(3);
   const [, noted = ''] = chainOf(3).map(({ hash }) => hash);

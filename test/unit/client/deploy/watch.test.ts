@@ -109,7 +109,7 @@ test('a watch that saw no run says that it shows nothing', async () => {
   expect(seen).toMatchObject({ isWell: true, open: 0 });
   expect(seen.interrupted).toBeUndefined();
   expect(watchFault(seen)).toBeUndefined();
-  expect(watchedText(seen, plainly)).toContain('this shows nothing');
+  expect(watchedText(seen, plainly)).toMatch(/^saw no run {2}b: .*\n.*this shows nothing/);
   expect(await codeOf(temporal.deployment.watch('none'))).toBe('BUILD_UNKNOWN');
 });
 

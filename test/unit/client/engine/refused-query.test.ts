@@ -3,6 +3,7 @@ import { expect, jest, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { QueryNotRegisteredError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
+import { ZONE_KEY_GONE } from '../../../../client/engine/trouble.ts';
 import { REFUSED_QUERY } from '../../../../contracts/failure.ts';
 
 /** What Temporal's client makes of a failed query (`@temporalio/client`). */
@@ -67,4 +68,25 @@ test('an update is never asked again by this', async () => {
   });
   await expect(update).rejects.toMatchObject({ code: 'INTERNAL' });
   expect(sent).toBe(1);
+});
+
+test('a page that the worker cannot decrypt is asked for with other keys than it has, which is told', async () => {
+  const says = 'from is encrypted, and encryption.keys does not have its key: ask with two numbers, from and to.';
+  const reading = engineOf([], 10).read('run', () => rejecting(new QueryNotRegisteredError(says, 3)));
+  await expect(reading).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    facts: { path: 'encryption.keys' },
+    message: expect.stringContaining('Give this client the encryption.keys that the workers have'),
+  });
+});
+
+test('a key of the zone that was removed too early is asked back, and the run is not lost', async () => {
+  const says = `What this execution was given was proven when it came, and is not now: ${ZONE_KEY_GONE} of this worker, or this build asks something else.`;
+  const reading = engineOf([], 10).read('run', () => rejecting(new QueryNotRegisteredError(says, 3)));
+  await expect(reading).rejects.toMatchObject({
+    code: 'RUN_STUCK',
+    message: expect.stringMatching(
+      /^Run run can neither .+ Put that key back, as the last of trust\.zone\.keys of all workers/,
+    ),
+  });
 });

@@ -1,0 +1,29 @@
+/** A run that stays with a failing build: what `show` says must get it going again. */
+import { expect, test } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { plain } from '../../../../cli/session/terminal.ts';
+import { stuckText } from '../../../../cli/views/recovery.ts';
+import { failingTask } from '../../../../client/engine/executions.ts';
+
+/** @param behavior 1: pinned, 2: to the current build with each task */
+function textOf(behavior: number): string {
+  const deploymentVersion = { deploymentName: 'agents', buildId: 'bad0' };
+  const failing = failingTask({
+    events: [
+      { workflowTaskCompletedEventAttributes: { deploymentVersion, versioningBehavior: behavior } },
+      { eventTime: msToTs(0), workflowTaskFailedEventAttributes: { failure: { message: 'no good' } } },
+    ],
+  });
+  if (failing === undefined) throw new Error('no task fails');
+  return stuckText({ runId: 'r', failing, upTo: 2, of: 2, answers: {}, calls: [] }, plain);
+}
+
+test('a run that stays with a build is moved from it: another worker alone does not get it', () => {
+  expect(textOf(1)).toMatch(
+    /stays with build bad0\. .+ make this one current .+: countersign deploy drain bad0 --move/,
+  );
+});
+
+test('a run that stays with none goes on with a worker that replays it', () => {
+  expect(textOf(2)).toMatch(/replays all of it: run it as a worker, and the run goes on/);
+});
