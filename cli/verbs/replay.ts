@@ -67,11 +67,11 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (paths.length > 0) throw option.usage('--live takes histories from the namespace; leave the paths out.');
-  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
+  const { liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      inTime(liveHistories(client, listExecutions(client, liveQuery(filter))), client, deadlineMs),
+      liveHistories(client, listExecutions(client, liveQuery(filter)), deadlineMs),
       client.options.namespace,
       settings,
       options,
