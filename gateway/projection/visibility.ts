@@ -51,7 +51,7 @@ export async function* rowsOf(client: Client, query: string, signal: AbortSignal
   do {
     const asked = { namespace: client.options.namespace, pageSize: PAGE_SIZE, query, ...defined({ nextPageToken }) };
     const list = async () => await client.workflowService.listWorkflowExecutions(asked);
-    const page = await inTime(client, list, signal);
+    const page = await inTime(client, async () => await until(client, signal, list));
     for (const execution of page.executions) yield seenIn(client, execution);
     nextPageToken = page.nextPageToken.length === 0 ? undefined : page.nextPageToken;
   } while (nextPageToken !== undefined);
@@ -62,7 +62,7 @@ export async function stuckRuns(client: Client, signal: AbortSignal): Promise<nu
   const asked = { namespace: client.options.namespace, query: STUCK };
   const count = async () => await client.workflowService.countWorkflowExecutions(asked);
   try {
-    const answer = await inTime(client, count, signal);
+    const answer = await inTime(client, async () => await until(client, signal, count));
     return Number(answer.count.toString());
   } catch (error) {
     if (isGrpcServiceError(error) && error.code === grpcStatus.INVALID_ARGUMENT) return undefined;
@@ -70,18 +70,21 @@ export async function stuckRuns(client: Client, signal: AbortSignal): Promise<nu
   }
 }
 
-async function inTime<T>({ connection }: Client, ask: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-  // A call keeps hold of its signal, so each gets one of its own.
+/** A call keeps hold of its signal, so each gets one of its own. */
+async function until<T>({ connection }: Client, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   const own = new AbortController();
   const abort = (): void => own.abort();
-  if (signal?.aborted === true) abort();
-  signal?.addEventListener('abort', abort, { once: true });
-  const asked = async (): Promise<T> => await connection.withAbortSignal(own.signal, ask);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
   try {
-    return await connection.withDeadline(Date.now() + DEADLINE_MS, asked);
+    return await connection.withAbortSignal(own.signal, ask);
   } finally {
-    signal?.removeEventListener('abort', abort);
+    signal.removeEventListener('abort', abort);
   }
+}
+
+async function inTime<T>({ connection }: Client, ask: () => Promise<T>): Promise<T> {
+  return await connection.withDeadline(Date.now() + DEADLINE_MS, ask);
 }
 
 /** Reads the row of one run; undefined if there is none. */
