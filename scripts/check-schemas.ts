@@ -5,43 +5,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import {
-  ApprovalRequest,
-  Authorization,
-  CallAnswer,
-  CallSpec,
-  CatalogAck,
-  CatalogConnect,
-  CatalogDecision,
-  CatalogDisconnect,
-  CatalogFile,
-  CatalogRefresh,
-  CatalogSnapshot,
-  Config,
-  Decision,
-  DecisionAck,
-  Forget,
-  IssuedClaims,
-  LedgerEntry,
-  LedgerLine,
-  LedgerRecord,
-  Outcome,
-  PauseAck,
-  Policy,
-  PolicyCases,
-  Provision,
-  Resolution,
-  RunResult,
-  RunSpec,
-  RunState,
-  Say,
-  Segment,
-  SetToolPolicies,
-  Stop,
-  ToolDefinition,
-  Verdict,
-  WebhookMessage,
-} from '../contracts/schemas/index.ts';
+import * as schemas from '../contracts/schemas/index.ts';
 import { RunEvent } from '../contracts/schemas/http/opened-request.ts';
 import { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import { LedgerPage } from '../contracts/schemas/run-state.ts';
@@ -49,55 +13,54 @@ import { openApiDocument } from '../gateway/gateway.ts';
 
 interface Published {
   readonly schema: z.ZodType;
-  /**
-   * `input`: the values that a caller may send, with defaults left out. `output`: the values that the service answers.
-   */
   readonly io: 'input' | 'output';
   readonly title: string;
 }
 
+/** The values that a caller may send, with defaults left out. */
+const input = (schema: z.ZodType, title: string): Published => ({ schema, io: 'input', title });
+
+/** The values that the service answers. */
+const output = (schema: z.ZodType, title: string): Published => ({ schema, io: 'output', title });
+
 const PUBLISHED: Readonly<Record<string, Published>> = {
-  'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
-  'call-spec': { schema: CallSpec, io: 'input', title: 'Call spec: what starts a single call' },
-  'call-answer': { schema: CallAnswer, io: 'output', title: 'Call answer: what became of a single call' },
-  decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
-  resolution: { schema: Resolution, io: 'input', title: 'Resolution: what became of a call whose answer was lost' },
-  provision: { schema: Provision, io: 'input', title: 'Provision: answers to the questions of a server' },
-  authorization: { schema: Authorization, io: 'input', title: 'Authorization: what a server wanted before a call' },
-  say: { schema: Say, io: 'input', title: 'Say: a further user message' },
-  forget: { schema: Forget, io: 'input', title: 'Forget: takes a standing decision back' },
-  stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
-  'policy-cases': { schema: PolicyCases, io: 'input', title: 'Policy cases: calls, and what policy must say of them' },
-  policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
-  'webhook-message': { schema: WebhookMessage, io: 'output', title: 'Message to people, as a webhook gets it' },
-  config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
-  'catalog-connect': { schema: CatalogConnect, io: 'input', title: 'Connect: a server for the catalog of a tenant' },
-  'catalog-refresh': { schema: CatalogRefresh, io: 'input', title: 'Refresh: lists the tools of a server anew' },
-  'set-tool-policies': { schema: SetToolPolicies, io: 'input', title: 'Set tool policies: what each tool may' },
-  'catalog-disconnect': { schema: CatalogDisconnect, io: 'input', title: 'Disconnect: no run may use the server' },
-  'catalog-decision': { schema: CatalogDecision, io: 'input', title: 'Decision on a change that waits in a catalog' },
-  'approval-request': { schema: ApprovalRequest, io: 'output', title: 'Approval request: a call that waits' },
-  'decision-ack': { schema: DecisionAck, io: 'output', title: 'Answer to a decision' },
-  'pause-ack': { schema: PauseAck, io: 'output', title: 'Answer to a resolution, a provision or an authorization' },
-  'catalog-snapshot': { schema: CatalogSnapshot, io: 'output', title: 'Catalog: answer of the snapshot query' },
-  'catalog-file': { schema: CatalogFile, io: 'input', title: 'Catalog file: what export writes and import reads' },
-  'catalog-ack': { schema: CatalogAck, io: 'output', title: 'Answer to a message to a catalog' },
-  outcome: { schema: Outcome, io: 'output', title: 'Outcome: how a call ended' },
-  verdict: { schema: Verdict, io: 'output', title: 'Verdict: what policy says of a call' },
-  'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
-  'issued-token': { schema: IssuedClaims, io: 'output', title: 'Claims of a token that a worker issues for one call' },
-  'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
-  'run-event': { schema: RunEvent, io: 'output', title: 'Event of a run' },
-  'ledger-page': { schema: LedgerPage, io: 'output', title: 'Ledger page: answer of the query ledger' },
-  'ledger-record': {
-    schema: LedgerRecord,
-    io: 'output',
-    title: 'Ledger record: body of the webhook of the ledger port',
-  },
-  'ledger-line': { schema: LedgerLine, io: 'output', title: 'Ledger line: a line of a JSONL record or export' },
-  segment: { schema: Segment, io: 'output', title: 'Segment: a stored stretch of transcript and ledger' },
-  'run-state': { schema: RunState, io: 'output', title: 'Run state: answer of the state query' },
-  'run-result': { schema: RunResult, io: 'output', title: 'Run result' },
+  'run-spec': input(schemas.RunSpec, 'Run spec: what starts a run'),
+  'call-spec': input(schemas.CallSpec, 'Call spec: what starts a single call'),
+  'call-answer': output(schemas.CallAnswer, 'Call answer: what became of a single call'),
+  decision: input(schemas.Decision, 'Decision: what a person says to a request'),
+  resolution: input(schemas.Resolution, 'Resolution: what became of a call whose answer was lost'),
+  provision: input(schemas.Provision, 'Provision: answers to the questions of a server'),
+  authorization: input(schemas.Authorization, 'Authorization: what a server wanted before a call'),
+  say: input(schemas.Say, 'Say: a further user message'),
+  forget: input(schemas.Forget, 'Forget: takes a standing decision back'),
+  stop: input(schemas.Stop, 'Stop: ends a run without failing it'),
+  'policy-cases': input(schemas.PolicyCases, 'Policy cases: calls, and what policy must say of them'),
+  policy: input(schemas.Policy, 'Policy: what may run, what is asked, what is refused'),
+  'webhook-message': output(schemas.WebhookMessage, 'Message to people, as a webhook gets it'),
+  config: input(schemas.Config, 'countersign.yaml: configuration of a worker'),
+  'catalog-connect': input(schemas.CatalogConnect, 'Connect: a server for the catalog of a tenant'),
+  'catalog-refresh': input(schemas.CatalogRefresh, 'Refresh: lists the tools of a server anew'),
+  'set-tool-policies': input(schemas.SetToolPolicies, 'Set tool policies: what each tool may'),
+  'catalog-disconnect': input(schemas.CatalogDisconnect, 'Disconnect: no run may use the server'),
+  'catalog-decision': input(schemas.CatalogDecision, 'Decision on a change that waits in a catalog'),
+  'approval-request': output(schemas.ApprovalRequest, 'Approval request: a call that waits'),
+  'decision-ack': output(schemas.DecisionAck, 'Answer to a decision'),
+  'pause-ack': output(schemas.PauseAck, 'Answer to a resolution, a provision or an authorization'),
+  'catalog-snapshot': output(schemas.CatalogSnapshot, 'Catalog: answer of the snapshot query'),
+  'catalog-file': input(schemas.CatalogFile, 'Catalog file: what export writes and import reads'),
+  'catalog-ack': output(schemas.CatalogAck, 'Answer to a message to a catalog'),
+  outcome: output(schemas.Outcome, 'Outcome: how a call ended'),
+  verdict: output(schemas.Verdict, 'Verdict: what policy says of a call'),
+  'tool-definition': output(schemas.ToolDefinition, 'Tool definition: what its hash covers'),
+  'issued-token': output(schemas.IssuedClaims, 'Claims of a token that a worker issues for one call'),
+  'ledger-entry': output(schemas.LedgerEntry, 'Ledger entry'),
+  'run-event': output(RunEvent, 'Event of a run'),
+  'ledger-page': output(LedgerPage, 'Ledger page: answer of the query ledger'),
+  'ledger-record': output(schemas.LedgerRecord, 'Ledger record: body of the webhook of the ledger port'),
+  'ledger-line': output(schemas.LedgerLine, 'Ledger line: a line of a JSONL record or export'),
+  segment: output(schemas.Segment, 'Segment: a stored stretch of transcript and ledger'),
+  'run-state': output(schemas.RunState, 'Run state: answer of the state query'),
+  'run-result': output(schemas.RunResult, 'Run result'),
 };
 
 const FOLDER = new URL('../docs/schema/', import.meta.url);

@@ -1,8 +1,6 @@
 // `npm run check`: everything that can be known without a server, in under half a minute; prints only what failed.
 // With `--no-tests` the tests among it are left out, for whoever runs `npm test` next.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { ROOT, bootstrap } from './bootstrap.mjs';
 import { JEST } from './jest.mjs';
 
@@ -13,7 +11,6 @@ const AT_ONCE = 2;
  * @typedef {object} Step
  * @property {string} name
  * @property {readonly string[]} args of node
- * @property {string} [needs] left out until this file exists
  * @property {true} [isTest] `npm test` runs it, too
  */
 
@@ -34,14 +31,12 @@ const STEPS = [
 
 /** @param {string} name @param {string} path @returns {Step} */
 function script(name, path) {
-  return { name, args: ['--import', 'tsx', path], needs: path };
+  return { name, args: ['--import', 'tsx', path] };
 }
 
 await bootstrap();
 const leavesTests = process.argv.includes('--no-tests');
-const queue = STEPS.filter(
-  ({ isTest, needs }) => !(leavesTests && isTest === true) && (needs === undefined || existsSync(join(ROOT, needs))),
-);
+const queue = STEPS.filter(({ isTest }) => !(leavesTests && isTest === true));
 /** @type {{name: string, output: string}[]} */
 const failures = [];
 await Promise.all(Array.from({ length: AT_ONCE }, work));

@@ -1,8 +1,8 @@
 // Finds the Chromium that browser tests drive, installs the system's package where that can be done without asking.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { runLong } from './long-command.mjs';
+import { namedPath, onPath } from './programs.mjs';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 const MAC_PATHS = [
@@ -16,15 +16,8 @@ const MAC_PATHS = [
  * @returns {string | undefined}
  */
 export function findChromium() {
-  const given = process.env['CHROMIUM_PATH'];
-  if (given !== undefined && given !== '') {
-    if (!runs(given))
-      throw new Error(`CHROMIUM_PATH is ${given}, which does not run here. Correct it, or unset it to have one found.`);
-    return given;
-  }
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean);
-  const candidates = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return [...candidates, ...MAC_PATHS].find((path) => existsSync(path) && runs(path));
+  const candidates = [...onPath(...NAMES), ...MAC_PATHS];
+  return namedPath('CHROMIUM_PATH', runs) ?? candidates.find((path) => existsSync(path) && runs(path));
 }
 
 /**

@@ -1,10 +1,10 @@
 // Builds a Go program of the module proxy, once, into the per-user cache.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { withLock } from './lock.mjs';
 import { runLong } from './long-command.mjs';
+import { cached } from './programs.mjs';
 
 const EXE = process.platform === 'win32' ? '.exe' : '';
 
@@ -23,12 +23,7 @@ const EXE = process.platform === 'win32' ? '.exe' : '';
 
 /** Where it is, or will be. @param {Pick<GoProgram, 'name' | 'version' | 'binary'>} program */
 export function builtPath({ name, version, binary }) {
-  return join(cacheFolder({ name, version }), `${binary}${EXE}`);
-}
-
-/** @param {Pick<GoProgram, 'name' | 'version'>} program */
-function cacheFolder({ name, version }) {
-  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'countersign', name, version);
+  return join(cached(name, version), `${binary}${EXE}`);
 }
 
 /**
@@ -37,7 +32,7 @@ function cacheFolder({ name, version }) {
  * @returns {Promise<string>} path of the binary
  */
 export async function goInstall(program, advice) {
-  const folder = cacheFolder(program);
+  const folder = cached(program.name, program.version);
   const path = builtPath(program);
   return withLock(join(folder, 'build.lock'), `another process builds ${program.what}`, async () => {
     if (!existsSync(path) || !program.runs(path)) await build(program, folder, path, advice);

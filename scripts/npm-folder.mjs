@@ -1,11 +1,10 @@
 // Installs the npm packages of a folder with a lockfile into the per-user cache: heavy ones that few tests need.
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { npm } from './bootstrap.mjs';
-import { withLock } from './lock.mjs';
 import { runLong } from './long-command.mjs';
+import { cached, makeOnce } from './programs.mjs';
 
 const FILES = ['package.json', 'package-lock.json'];
 
@@ -23,20 +22,14 @@ export async function ensureNpmFolder(name, folder) {
     .update([process.version, process.platform, process.arch, ...contents].join('\n'))
     .digest('hex')
     .slice(0, 16);
-  const made = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'countersign', 'npm', name, key);
-  const whole = join(made, 'whole');
-  return await withLock(join(made, 'make.lock'), `another process installs the npm packages of ${name}`, async () => {
-    if (existsSync(whole)) return made;
-    console.error(`installing the npm packages of ${name} in ${made}: once`);
+  const made = cached('npm', name, key);
+  await makeOnce(made, `the npm packages of ${name}`, async () => {
     rmSync(join(made, 'node_modules'), { recursive: true, force: true });
-    mkdirSync(made, { recursive: true });
     for (const file of FILES) copyFileSync(join(folder, file), join(made, file));
     const [command, ...prefix] = npm();
     const args = [...prefix, 'ci', '--ignore-scripts', '--no-audit', '--no-fund'];
     const { ok, tail } = await runLong(command, args, { cwd: made });
     if (!ok) throw new Error(`npm packages for tests could not be installed:\n${tail}\nLet npm reach your registry.`);
-    // Written last: an interrupted install leaves nothing that looks whole.
-    writeFileSync(whole, '');
-    return made;
   });
+  return made;
 }

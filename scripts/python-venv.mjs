@@ -1,12 +1,11 @@
 // Makes virtual environments of Python for tests, in the per-user cache: one for each list of pinned packages.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';
-import { withLock } from './lock.mjs';
 import { runLong } from './long-command.mjs';
+import { cached, makeOnce, namedPath, onPath } from './programs.mjs';
 
 const OLDEST = [3, 10];
 const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python'];
@@ -28,32 +27,19 @@ export async function ensureVenv(name, requirements) {
     .update([base.version, ...pins].join('\n'))
     .digest('hex')
     .slice(0, 16);
-  const folder = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'countersign', 'python', name, key);
+  const folder = cached('python', name, key);
   const isWindows = process.platform === 'win32';
   const python = join(folder, 'venv', isWindows ? join('Scripts', 'python.exe') : join('bin', 'python'));
-  const whole = join(folder, 'whole');
-  return await withLock(
-    join(folder, 'make.lock'),
-    `another process installs the Python packages of ${name}`,
-    async () => {
-      if (existsSync(whole) && runs(python)) return python;
-      console.error(`making a Python environment for ${name} in ${folder}: once`);
-      rmSync(join(folder, 'venv'), { recursive: true, force: true });
-      mkdirSync(folder, { recursive: true });
-      await run(
-        base.path,
-        ['-m', 'venv', join(folder, 'venv')],
-        folder,
-        'install its module venv (Debian, Ubuntu: python3-venv)',
-      );
-      const install = ['-m', 'pip', 'install', '--disable-pip-version-check', '--no-input', '--no-deps', ...pins];
-      await run(python, install, folder, 'let pip reach your package index');
-      await run(python, ['-m', 'pip', 'check'], folder, `pin every dependency in ${requirements}`);
-      // Written last: an interrupted install leaves nothing that looks like an environment.
-      writeFileSync(whole, `${pins.join('\n')}\n`);
-      return python;
-    },
-  );
+  const make = async () => {
+    const venv = join(folder, 'venv');
+    rmSync(venv, { recursive: true, force: true });
+    await run(base.path, ['-m', 'venv', venv], folder, 'install its module venv (Debian, Ubuntu: python3-venv)');
+    const install = ['-m', 'pip', 'install', '--disable-pip-version-check', '--no-input', '--no-deps', ...pins];
+    await run(python, install, folder, 'let pip reach your package index');
+    await run(python, ['-m', 'pip', 'check'], folder, `pin every dependency in ${requirements}`);
+  };
+  await makeOnce(folder, `the Python packages of ${name}`, make, () => runs(python));
+  return python;
 }
 
 /** With the packages of examples/07-python. @returns {Promise<string>} */
@@ -74,17 +60,10 @@ export function pinsIn(path) {
 
 /** @returns {{path: string, version: string}} PYTHON_PATH, or the first Python on PATH that is new enough */
 function findPython() {
-  const given = process.env['PYTHON_PATH'];
-  if (given !== undefined && given !== '') {
-    const version = versionOf(given);
-    if (version !== undefined) return { path: given, version };
-    throw new Error(
-      `PYTHON_PATH is ${given}, which is no Python ${OLDEST.join('.')} or newer. Correct it, or unset it.`,
-    );
-  }
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean);
-  for (const path of NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))) {
-    const version = existsSync(path) ? versionOf(path) : undefined;
+  const isUsable = (/** @type {string} */ path) => versionOf(path) !== undefined;
+  const named = namedPath('PYTHON_PATH', isUsable, `is no Python ${OLDEST.join('.')} or newer`);
+  for (const path of named === undefined ? onPath(...NAMES) : [named]) {
+    const version = versionOf(path);
     if (version !== undefined) return { path, version };
   }
   throw new Error(

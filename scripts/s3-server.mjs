@@ -2,8 +2,8 @@
 // none.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { builtPath, goInstall } from './go-install.mjs';
+import { namedPath, onPath } from './programs.mjs';
 
 /** The Versity S3 Gateway over a folder: signatures, conditional writes and checksums as S3 has them. Apache 2.0. */
 const PROGRAM = {
@@ -25,14 +25,9 @@ const PROGRAM = {
  * @returns {Promise<string>}
  */
 export async function ensureS3Server() {
-  const given = process.env['S3_SERVER_PATH'];
-  if (given !== undefined && given !== '') {
-    if (runs(given)) return given;
-    throw new Error(`S3_SERVER_PATH is ${given}, which does not run here. Correct it, or unset it to have one found.`);
-  }
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean);
-  const candidates = [...folders.map((folder) => join(folder, PROGRAM.binary)), builtPath(PROGRAM)];
-  return candidates.find((path) => existsSync(path) && runs(path)) ?? (await goInstall(PROGRAM, advice));
+  const named = namedPath('S3_SERVER_PATH', runs);
+  const candidates = [...onPath(PROGRAM.binary), builtPath(PROGRAM)];
+  return named ?? candidates.find((path) => existsSync(path) && runs(path)) ?? (await goInstall(PROGRAM, advice));
 }
 
 /** @param {string} path */

@@ -3,9 +3,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';
 import { builtPath, goInstall } from './go-install.mjs';
+import { namedPath, onPath } from './programs.mjs';
 
 const MODULE = 'github.com/temporalio/cli';
 /** The newest CLI that `go install` can build: later ones replace modules by folders of their own repository. */
@@ -18,7 +19,7 @@ const BUILT = {
   ldflags: `-X ${MODULE}/temporalcli.Version=1.5.1`,
   packages: 1300,
   minutes: 'five',
-  runs: (/** @type {string} */ path) => serverVersion(path) !== undefined,
+  runs,
 };
 const GO_NEEDED = '1.25';
 /** The oldest server that this project is tested with: an older `temporal` on PATH is passed over. */
@@ -31,16 +32,11 @@ const EXE = process.platform === 'win32' ? '.exe' : '';
  * @returns {string | undefined}
  */
 export function findTemporalCli() {
-  const given = process.env['TEMPORAL_CLI_PATH'];
-  if (given !== undefined && given !== '') {
-    if (serverVersion(given) === undefined) {
-      throw new Error(
-        `TEMPORAL_CLI_PATH is ${given}, which is not a Temporal CLI that runs here. Correct it, or unset it to have one found.`,
-      );
-    }
-    return given;
-  }
-  return [...onPath(), sdkDownload(), builtPath(BUILT)].find((path) => path !== undefined && isUsable(path));
+  const candidates = [...onPath(`temporal${EXE}`), sdkDownload(), builtPath(BUILT)];
+  return (
+    namedPath('TEMPORAL_CLI_PATH', runs, 'is not a Temporal CLI that runs here') ??
+    candidates.find((path) => path !== undefined && isUsable(path))
+  );
 }
 
 /**
@@ -50,13 +46,6 @@ export function findTemporalCli() {
  */
 export async function ensureTemporalCli() {
   return findTemporalCli() ?? (await goInstall(BUILT, advice));
-}
-
-function onPath() {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .filter(Boolean)
-    .map((folder) => join(folder, `temporal${EXE}`));
 }
 
 /** Where the SDK's test environment keeps the server it downloads; reused if there, never downloaded by us. */
@@ -79,6 +68,11 @@ function isUsable(path) {
   if (major > minMajor || (major === minMajor && minor >= minMinor)) return true;
   console.error(`passing over ${path}: its server is ${server.join('.')}, ${MIN_SERVER.join('.')} or newer is needed`);
   return false;
+}
+
+/** @param {string} path */
+function runs(path) {
+  return serverVersion(path) !== undefined;
 }
 
 /**

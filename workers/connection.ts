@@ -161,17 +161,16 @@ export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): Inj
   };
 }
 
-async function unrefPause(ms: number): Promise<void> {
-  await pause(ms, undefined, { ref: false });
-}
-
 /** Repeats refused and lost queries of activities, which ask runs and catalogs too. */
 export function askingAgain(): WorkflowClientInterceptor {
   return {
     query: async (input, next) => {
       try {
         const ask = (): Promise<unknown> => next({ ...input, args: askedAt(input.args, Date.now()) });
-        return await untilAnswered(async () => await askedAgain(ask, unrefPause), pause);
+        return await untilAnswered(
+          async () => await askedAgain(ask, async (ms) => await pause(ms, undefined, { ref: false })),
+          pause,
+        );
       } catch (error) {
         if (!isRefusedQuery(error)) throw error;
         // The SDK would report an unknown query, on which callers act; this is another error.

@@ -39,7 +39,7 @@ const ID = verb({
 });
 
 async function ownBuild(): Promise<string> {
-  const { ownBundle } = await import('../../workers/kept-bundle.ts');
+  const { ownBundle } = await import('../../workers/bundle.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
   return (await ownBundle()).buildId;
@@ -191,25 +191,18 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 /** Replays each run with this code, which must be that of the current build, as `countersign replay --live` does. */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
-  const { liveHistories } = await import('../../workers/replay/replay.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { liveHistory } = await import('../../workers/replay/replay.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { takeoverFault } = await import('../../workers/replay/refusals.ts');
   const buildId = await ownBuild();
-  const replaying = { bundle: await keptForReading(), config: settings, namespace: client.options.namespace };
+  const replaying = { bundle: await bundleForReading(), config: settings, namespace: client.options.namespace };
   return async (execution, current) => {
     if (current !== buildId) {
       const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;
       throw new CountersignError('DRAIN_REFUSED', message, { build: current });
     }
-    const history = await client.connection.withDeadline(Date.now() + deadlineMs, async () =>
-      liveHistories(client, only(execution)).next(),
-    );
-    return history.done === true ? undefined : (await takeoverFault(history.value, replaying))?.message;
+    return (await takeoverFault(await liveHistory(client, execution, deadlineMs), replaying))?.message;
   };
-}
-
-async function* only<T>(item: T): AsyncGenerator<T> {
-  yield await Promise.resolve(item);
 }
 
 export function drainFault({ build, current, left, unmoved, kept, unread }: Drained): CountersignError | undefined {

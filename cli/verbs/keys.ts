@@ -255,12 +255,11 @@ async function usersOf(
   id: string,
   { client, deadlineMs }: Session,
 ): Promise<{ readonly looked: number; readonly users: readonly string[] }> {
-  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
+  const { liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
   let looked = 0;
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
-  const histories = liveHistories(client, listExecutions(client, query));
-  for await (const recorded of inTime(histories, client, deadlineMs)) {
+  for await (const recorded of liveHistories(client, listExecutions(client, query), deadlineMs)) {
     if (recorded.kind === 'unreadable') throw recorded.error;
     looked += 1;
     const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);

@@ -67,11 +67,11 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (paths.length > 0) throw option.usage('--live takes histories from the namespace; leave the paths out.');
-  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
+  const { liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      inTime(liveHistories(client, listExecutions(client, liveQuery(filter))), client, deadlineMs),
+      liveHistories(client, listExecutions(client, liveQuery(filter)), deadlineMs),
       client.options.namespace,
       settings,
       options,
@@ -94,11 +94,11 @@ async function replay(
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
   const { compareHistories } = await import('../../workers/replay/semantics.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { withRefusals } = await import('../../workers/replay/refusals.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
-  const bundle = await keptForReading();
+  const bundle = await bundleForReading();
   const replaying = { bundle, config: settings, namespace };
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];

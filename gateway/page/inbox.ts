@@ -6,7 +6,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { csrf, requestPath } from './kit/layout.ts';
-import type { Inbox, Listed, RunFacts, Viewer } from './kit/port.ts';
+import type { Inbox, Listed, Viewer } from './kit/port.ts';
 import { ago, clock, left } from './kit/times.ts';
 
 /** Arguments of a request that stand in its row, and characters of each. */
@@ -65,7 +65,7 @@ function row({ request, run }: Listed, viewer: Viewer, now: number): Html {
     <span class="pick">${mayApprove && markup`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${visible(tool)}, call ${callId} of ${visible(workflowId)}" />`}</span>
     <a class="row-link" href="${requestPath(request)}"><span class="tool">${foreign(tool)}</span> <span class="server">on ${foreign(server)}</span></a>
     <span class="row-arguments">${marks(request)}${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span>
-    <span class="row-run">${runWords(run)}</span>
+    <span class="row-run">for ${foreign(run.initiator)} · <span class="run-id">${foreign(run.runId)}</span></span>
     <span class="row-votes">${votes(request)}</span>
     <span class="row-time">${left(deadline, now)}<span class="age">asked ${ago(openedAt, now)}</span></span>
   </li>`;
@@ -106,10 +106,6 @@ function short(text: string): string {
   return points.length <= ROW_CHARACTERS
     ? text
     : `${points.slice(0, ROW_CHARACTERS).join('')}… (+${points.length - ROW_CHARACTERS})`;
-}
-
-function runWords({ runId, initiator }: RunFacts): Html {
-  return markup`for ${foreign(initiator)} · <span class="run-id">${foreign(runId)}</span>`;
 }
 
 function votes({ votes: given = [] }: ApprovalRequest): Shown {

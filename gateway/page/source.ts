@@ -167,14 +167,11 @@ async function send(
       case 'decide':
         return (await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'))).status;
       case 'provideInput':
-        await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer'));
-        return undefined;
+        return void (await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer')));
       case 'authorize':
-        await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization'));
-        return undefined;
+        return void (await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization')));
       case 'resolveOutcome':
-        await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution'));
-        return undefined;
+        return void (await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution')));
     }
   });
 }

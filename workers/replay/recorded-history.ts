@@ -174,19 +174,20 @@ export class DeedReader {
     queue: string | null | undefined,
   ): Promise<Deed> {
     const { activityId, retryPolicy, priority } = activity;
-    return deedOf(`activity ${activityId}`, `activity ${type}`, {
+    const parts = {
       type,
       input: await this.values(input),
       ...timeouts(activity),
       maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
       queue,
       priority: turnOf(priority),
-    });
+    };
+    return { key: `activity ${activityId}`, what: `activity ${type}`, parts };
   }
 
   async #answer(id: string | null | undefined, failure: Failure | null | undefined, payloads: Payloads): Promise<Deed> {
     const parts = failure ? { failure: await this.#failure(failure) } : { answer: await this.values(payloads) };
-    return deedOf(`answer ${id}`, 'answer to an update', parts);
+    return { key: `answer ${id}`, what: 'answer to an update', parts };
   }
 
   async #next(type: string | null | undefined, input: Payloads): Promise<Deed> {
@@ -206,17 +207,13 @@ export class DeedReader {
   }
 }
 
-function deedOf(key: string, what: string, parts: Deed['parts']): Deed {
-  return { key, what, parts };
-}
-
 function timerOf(id: unknown, duration: Duration): Deed {
-  return deedOf(`timer ${String(id)}`, 'timer', { milliseconds: milliseconds(duration) });
+  return { key: `timer ${String(id)}`, what: 'timer', parts: { milliseconds: milliseconds(duration) } };
 }
 
 /** A run ends once, so all kinds of end share one key. */
 function ending(kind: string, parts: Deed['parts']): Deed {
-  return deedOf('end', 'end of the execution', { kind, ...parts });
+  return { key: 'end', what: 'end of the execution', parts: { kind, ...parts } };
 }
 
 /** Seconds are a `Long`, of this realm or of the sandbox, or a number, depending on how the history was read. */

@@ -91,32 +91,37 @@ function unhookReplays(): void {
 
 type Rest = Parameters<typeof ReusableVMWorkflowCreator.create> extends [unknown, unknown, ...infer R] ? R : never;
 
-/** @param executions as visibility lists them */
-export async function* liveHistories(
-  client: Client,
-  executions: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
-): AsyncGenerator<Recorded> {
-  for await (const { workflowId, runId } of executions) {
-    const name = `${workflowId} ${runId}`;
-    try {
-      const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-      yield { kind: 'history', name, workflowId, history };
-    } catch (error) {
-      yield { kind: 'unreadable', name, workflowId, error: error instanceof Error ? error : new Error(String(error)) };
-    }
+interface Execution {
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+export async function liveHistory(
+  { connection, workflow }: Client,
+  { workflowId, runId }: Execution,
+  deadlineMs: number,
+): Promise<Recorded> {
+  const name = `${workflowId} ${runId}`;
+  const fetch = async () => await workflow.getHandle(workflowId, runId).fetchHistory();
+  try {
+    const history = await connection.withDeadline(Date.now() + deadlineMs, fetch);
+    return { kind: 'history', name, workflowId, history };
+  } catch (error) {
+    return { kind: 'unreadable', name, workflowId, error: error instanceof Error ? error : new Error(String(error)) };
   }
 }
 
-/** Gives each history a deadline of its own, since a namespace may hold thousands. */
-export async function* inTime(
-  histories: AsyncGenerator<Recorded>,
-  { connection }: Pick<Client, 'connection'>,
+/** @param deadlineMs for each of them, since a namespace may hold thousands */
+export async function* liveHistories(
+  client: Client,
+  executions: AsyncIterable<Execution>,
   deadlineMs: number,
 ): AsyncGenerator<Recorded> {
+  const listed = executions[Symbol.asyncIterator]();
   for (;;) {
-    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
+    const next = await client.connection.withDeadline(Date.now() + deadlineMs, () => listed.next());
     if (next.done === true) return;
-    yield next.value;
+    yield await liveHistory(client, next.value, deadlineMs);
   }
 }
 

@@ -16,7 +16,7 @@ import type { CountersignError } from '../../../contracts/errors.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { IS_COUNTED } from '../../catalog/shown.ts';
 import { detailOf } from '../../http/problem.ts';
-import { type Difference, differences, differencesView } from '../kit/diff.ts';
+import { differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
 import { csrf, facts, hidden } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
@@ -59,7 +59,7 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
     ${lastRefresh?.ok === false && markup`<div class="banner error" role="alert"><p>The last refresh failed, and has changed nothing: ${foreign(lastRefresh.message ?? '')}</p>${lastRefresh.code !== undefined && markup`<p class="code">${lastRefresh.code}</p>`}</div>`}
     <div class="columns">
       <div class="what">
-        ${detail.pending.map((pending) => pendingView({ detail, viewer, show, now }, pending))} ${refreshedView(detail)}
+        ${detail.pending.map((pending) => pendingView({ detail, viewer, show, now }, pending))} ${changedByRefresh(detail.refreshed)}${refusedByRefresh(lastRefresh)}
         ${toolsView(detail, viewer, show, refused)}
       </div>
       <aside class="decide" aria-label="Catalog">
@@ -131,10 +131,6 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
 function versionTyped({ form, error }: RefusedForm, now: number): number {
   const typed = form.get('version') ?? '';
   return error.code === 'CATALOG_VERSION_CONFLICT' || !/^\d{1,9}$/.test(typed) ? now : Number(typed);
-}
-
-function refreshedView({ refreshed, lastRefresh }: CatalogDetail): Shown {
-  return [changedByRefresh(refreshed), refusedByRefresh(lastRefresh)];
 }
 
 /** Tools that the server lists and that the catalog leaves out: nobody would look for them here. */
@@ -211,7 +207,8 @@ function changeView(
   { change, before, after }: ShownPending['changes'][number],
 ): Html {
   if (before === undefined || after === undefined) return markup`is not in the catalog any more`;
-  const all = settingDifferences(before, after);
+  // Sound: settings come from JSON.
+  const all = differences(before as unknown as JsonObject, after as unknown as JsonObject);
   return markup`${change.acknowledge !== undefined && acknowledgedView(detail, change.tool, change.acknowledge)}
   ${(all.length > 0 || change.acknowledge === undefined) && differencesView(all)}`;
 }
@@ -227,11 +224,6 @@ function acknowledgedView(
 
 function isCurrent({ tools }: Pick<CatalogDetail, 'tools'>, tool: string, hash: string): boolean {
   return tools.some(({ name, definition }) => name === tool && definition === hash);
-}
-
-function settingDifferences(before: ToolSetting, after: ToolSetting): readonly Difference[] {
-  // Sound: settings come from JSON.
-  return differences(before as unknown as JsonObject, after as unknown as JsonObject);
 }
 
 function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {

@@ -147,7 +147,8 @@ class Reader {
   #objectGiven(field: Field): Given {
     const { inner, before, isRequired } = field;
     const all = inner.map((each) => ({ each, given: this.#given(each) }));
-    const isThere = before !== undefined || isRequired || all.some(({ given }) => isSomething(given));
+    const isThere =
+      before !== undefined || isRequired || all.some(({ given: { kind } }) => kind === 'value' || kind === 'wrong');
     if (!isThere) return OUT;
     for (const { each, given } of all) if (given.kind === 'missing') this.#wrong(each, 'is required');
     const members = all.flatMap(({ each, given }) =>
@@ -167,10 +168,6 @@ class Reader {
     if (most !== undefined && items.length > most) return this.#wrong(field, `must have at most ${most} items`);
     return { kind: 'value', value: items };
   }
-}
-
-function isSomething({ kind }: Given): boolean {
-  return kind === 'value' || kind === 'wrong';
 }
 
 function lengthProblem({ least = 0, most }: Extract<Kind, { kind: 'text' }>, text: string): string | undefined {
