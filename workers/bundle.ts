@@ -27,7 +27,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ENDING = extname(fileURLToPath(import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
 const MAKERS = [
-  ...['bundle', 'codec', 'tracing'].map((name) => join(ROOT, 'workers', `${name}${ENDING}`)),
+  ...['bundle', 'codec', 'tracing', 'replay/replayed-run'].map((name) => join(ROOT, 'workers', `${name}${ENDING}`)),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
@@ -55,7 +55,7 @@ export function bundleMark(): string {
   return mark;
 }
 
-function hashOfOwnCode(): string {
+export function hashOfOwnCode(): string {
   const hash = createHash('sha256');
   for (const folder of OWN_FOLDERS)
     for (const name of codeIn(join(ROOT, folder))) {
@@ -312,14 +312,6 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
     // The bundle is missing, cut off, or made of files that no longer exist.
     return undefined;
   }
-}
-
-/** Returns the bundle of workers: that of `npm run build` if it is of this code, else a new one. */
-export async function ownBundle(): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
-  const built = await readBuiltBundle();
-  if (built !== undefined) return { ...built, origin: 'built' };
-  const { code, buildId } = await bundleWorkflows();
-  return { code, buildId, origin: 'made at start' };
 }
 
 export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundle, place = PLACE): Promise<void> {

@@ -6,7 +6,7 @@
  *    no more.
  */
 import { defined } from '../../contracts/defined.ts';
-import { ownBundle } from '../bundle.ts';
+import { ownBundle } from '../kept-bundle.ts';
 import type { History } from './recorded-history.ts';
 import type { ReplayOptions } from './replay.ts';
 import { commandsOf, failureIn, type HistoryEvent, type Soundness, upToLastTask } from './replayed-run.ts';
