@@ -167,9 +167,9 @@ export function callIdOf(turn: number, index: number): CallId {
   return `t${turn}.c${index}` as CallId;
 }
 
-/** Returns the turn that proposed a call, read from its id; 0 for an id that is not ours. */
+/** Returns the turn that proposed a call, read from its id; `NaN` for an id that is not ours: no turn had it. */
 export function turnOf(callId: string): number {
-  return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1] ?? 0);
+  return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1]);
 }
 
 export function isListing(callId: string): boolean {

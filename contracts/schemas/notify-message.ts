@@ -26,6 +26,7 @@ const MessageRequest = z.strictObject({
   /** A page about the request. It gives nobody a right. */
   url: z.string().optional(),
 });
+export type MessageRequest = z.infer<typeof MessageRequest>;
 
 /** `run` is the workflow id. */
 const ofRun = { namespace: z.string(), run: z.string(), tenant: z.string(), initiator: z.string() };

@@ -23,9 +23,7 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
   const problems = parsed.success
     ? [{ path: pathText(dropped ?? []), reason: UNKNOWN_FIELD }]
     : problemsOf(parsed.error, value);
-  const shown = problems
-    .slice(0, SHOWN_PROBLEMS)
-    .map(({ path, reason }) => (path === '' ? reason : `${path} ${reason}`));
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path === '' ? 'it' : path} ${reason}`);
   const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
   const first = problems[0]?.path;
   const message = `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`;
@@ -117,9 +115,8 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
     case 'unrecognized_keys':
       return issue.keys.slice(0, MOST).map((key) => ({ path: [...path, key], reason: UNKNOWN_FIELD }));
     case 'invalid_type':
-      return [{ path, reason: mismatch(typeName(issue.expected), at) }];
     case 'invalid_value':
-      return [{ path, reason: mismatch(oneOf(issue.values), at) }];
+      return [{ path, reason: mismatch(expectedOf(issue), at) }];
     case 'invalid_key':
       return [{ path, reason: `is no legal name here: ${issue.issues.map(plainReason).join(', ')}` }];
     case 'invalid_union':

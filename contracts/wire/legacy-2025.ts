@@ -4,13 +4,13 @@
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';
-import type { HeldQuestions as Questions } from '../schemas/legacy-2025.ts';
+import type { HeldQuestions } from '../schemas/legacy-2025.ts';
 import type { Grant } from '../schemas/run-spec.ts';
 import type { ServerBinding } from '../schemas/tool.ts';
 import type { ResultRoom, RunIdentity, ToolsetRef } from './identity.ts';
 import type { ProvisionProof } from './proofs.ts';
 
-export type HeldQuestions = Questions;
+export type { HeldQuestions };
 
 /** Acknowledges that people are asked. */
 export interface HeldAck {
@@ -19,7 +19,7 @@ export interface HeldAck {
 }
 
 /** Argument of the query `heldInput`. */
-export type HeldPlace = Omit<Questions, 'requests'>;
+export type HeldPlace = Omit<HeldQuestions, 'requests'>;
 
 /** State of a question. */
 export type HeldWord =

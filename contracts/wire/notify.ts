@@ -1,7 +1,9 @@
 /** Input of a message's activity. In history: arguments as lists show them, never redacted ones (INV-S1). */
 import type { Digest, Gathered, MessageEvent, NotifyRoute } from '../schemas/notify.ts';
 import type { ApproverRule } from '../schemas/policy.ts';
-import type { PauseKind, RequestStatus } from '../schemas/request.ts';
+import type { MessageRequest } from '../schemas/notify-message.ts';
+import type { PauseKind } from '../schemas/request.ts';
+import type { MessagesState } from '../schemas/run-state.ts';
 import type { RunIdentity } from './identity.ts';
 
 /** Set when a run is prepared, if policy tells anybody anything. */
@@ -19,24 +21,7 @@ export interface Addressees {
 }
 
 /** A request as messages show it. */
-export interface ToldRequest {
-  readonly callId: string;
-  readonly generation: number;
-  readonly server: string;
-  readonly tool: string;
-  /** JSON as lists show it: without what policy redacts, long strings cut each by itself, bounded. */
-  readonly arguments: string;
-  /** Who may decide, in words. */
-  readonly who: string;
-  readonly deadline: string;
-  readonly rules: readonly string[];
-  readonly explain?: readonly string[];
-  /** The subject, if it is not consent to the call. */
-  readonly about?: PauseKind;
-  /** Why it is asked again. */
-  readonly because?: string;
-  readonly closed?: { readonly status: RequestStatus; readonly by?: string };
-}
+export type ToldRequest = Omit<MessageRequest, 'url'>;
 
 /** What messages say of a run. */
 export interface ToldRun extends Pick<RunIdentity, 'namespace' | 'workflowId'> {
@@ -93,14 +78,7 @@ export interface DigestCarry {
 
 export const DIGEST_CARRY_VERSION = 1;
 
-export interface FailedMessage {
-  readonly channel: string;
-  readonly event: MessageEvent;
-  readonly calls: string[];
-  readonly code: string;
-  readonly message: string;
-  readonly at: string;
-}
+export type FailedMessage = MessagesState['failures'][number];
 
 /** An open request as it is told; times are epoch ms. */
 export interface Followed {

@@ -18,6 +18,7 @@ import type {
   PolicyInput,
   RememberScope,
 } from '../../contracts/schemas/policy.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
 export interface Voter extends Approver {
@@ -206,10 +207,7 @@ function describeSeconds(seconds: number): string {
 
 // Requests for something other than consent have these approvers.
 
-export interface Answerers {
-  readonly approvers: ApproverRule;
-  readonly deadlineSeconds: number;
-}
+export type Answerers = NonNullable<PreparedRun['answerers']>;
 
 export function answerersOf(
   { organisation, run }: { readonly organisation: PolicyInput & Compared; readonly run?: PolicyInput | undefined },

@@ -23,6 +23,7 @@ import type {
   OrganisationRule,
   PolicyInput,
   PolicyRuleInput,
+  RequestTimes,
   RuleMatch,
   ToolPolicyInput,
 } from '../../contracts/schemas/policy.ts';
@@ -30,7 +31,7 @@ import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { unhidden } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
 import { approverRule, clauseOf, comparing } from './approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
+import { DEFAULT_DEADLINE_SECONDS, ruleTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
 export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
@@ -195,7 +196,7 @@ function distinct(clauses: readonly ApproverClause[]): ApproverClause[] {
   return [...new Map(clauses.map((clause) => [JSON.stringify(clause), clause])).values()];
 }
 
-interface Statement extends StatedTimes {
+interface Statement extends RequestTimes {
   readonly layer: LayerName;
   readonly approvers: PolicyInput['approvers'];
 }

@@ -11,6 +11,7 @@
  * One file, because whether a decision counts is one question with one order of checks.
  */
 import { defined } from '../../contracts/defined.ts';
+import { turnOf } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
@@ -370,11 +371,6 @@ function refuseExpired(callId: string, deadline: string): Refusal {
 
 function isOver({ turn, calls }: Run, asked: number): boolean {
   return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
-}
-
-/** `NaN` for an id that is not ours: no turn had it. */
-function turnOf(callId: string): number {
-  return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
 }
 
 function refuseDecided(

@@ -16,12 +16,8 @@ import type { PreparedRun } from '../../contracts/wire/run.ts';
 import type { Asking, RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 
-export interface DigestParts {
-  readonly namespace: string;
-  readonly tenant: string;
-  readonly workflowId: string;
+export interface DigestParts extends RunIds {
   readonly callId: string;
-  readonly runId: string;
   readonly generation: number;
   readonly target: ToolTarget;
   readonly arguments: JsonObject;

@@ -65,7 +65,7 @@ export function isKept(text: string): boolean {
 
 /** One text per decimal number, without its sign: digits and a power of ten. */
 function decimal(text: string): string | undefined {
-  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
   // A pattern for the last zeros would begin at each zero anew: a number of 100,000 digits took ten seconds.
   let length = digits.length;
