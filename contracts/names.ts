@@ -24,7 +24,6 @@ export const UPDATES = {
   stop: 'stop',
   /** Reads the trusted keys anew. The message has no content, and so is never signed. */
   refreshTrust: 'refreshTrust',
-  /** Takes a standing decision back. */
   forget: 'forget',
   /** Records the outcome of a call whose outcome is unknown. */
   resolveOutcome: 'resolveOutcome',
@@ -36,7 +35,6 @@ export const UPDATES = {
   inputAsked: 'inputAsked',
 } as const;
 
-/** Updates of a catalog. */
 export const CATALOG_UPDATES = {
   connect: 'connect',
   refresh: 'refresh',
@@ -68,7 +66,6 @@ export const QUERIES = {
   ledger: 'ledger',
   /** The dispatch of a call asks for the answer to its `inputAsked`. */
   heldInput: 'heldInput',
-  /** Query of a catalog. */
   snapshot: 'snapshot',
 } as const;
 

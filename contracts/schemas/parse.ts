@@ -62,8 +62,6 @@ function stepsTo(place: Place): PropertyKey[] {
   return steps;
 }
 
-// Problems of a schema are told as paths and reasons for people.
-
 export interface Problem {
   /** `servers.notes.url`, `grants[0].jwe`, `["odd name"].x`; empty for the whole value. */
   readonly path: string;

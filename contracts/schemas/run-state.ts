@@ -160,8 +160,6 @@ export const CallAnswer = z.strictObject({
 });
 export type CallAnswer = z.infer<typeof CallAnswer>;
 
-// A run counts the outcomes of its earlier calls by tool.
-
 /** Outcome kinds, and `open` for calls of the same turn. */
 export type Counted = Outcome['kind'] | 'open';
 

@@ -28,7 +28,6 @@ export interface ToldRun extends Pick<RunIdentity, 'namespace' | 'workflowId'> {
   readonly initiator: Pick<RunIdentity['initiator'], 'id' | 'tenant'>;
 }
 
-/** One message through one channel. */
 export interface MessageInput {
   /** The same for each try, and in later executions of the run; differs for every other message of the channel. */
   readonly key: string;
@@ -38,7 +37,6 @@ export interface MessageInput {
   readonly to: Addressees;
   /** At most `MOST_TOLD`. */
   readonly requests: readonly ToldRequest[];
-  /** Number of further requests that the message does not list. */
   readonly more?: number;
   /** Name that the channel gave to the message about the same request, to be followed. */
   readonly thread?: string;
@@ -68,11 +66,9 @@ export interface DigestCarry {
   readonly left: number;
   /** Keys of the newest messages of runs that it has had. */
   readonly keys: readonly string[];
-  /** Number of messages so far. */
   readonly round: number;
   /** Time for which it still gathers, ms. */
   readonly restMs: number;
-  /** True if a message of it has failed. */
   readonly hasFailed: boolean;
 }
 
@@ -86,7 +82,6 @@ export interface Followed {
   /** The rule of the request, with its approvers of the last look. */
   readonly approvers: ApproverRule;
   readonly deadline: number;
-  /** The subject, if it is not consent to the call. */
   readonly about?: PauseKind;
   readonly reminded?: true;
   /** Time of the last escalation that was told. */
@@ -110,6 +105,5 @@ export interface CarriedMessages {
   readonly threads?: Readonly<Record<string, string>>;
   readonly sent: number;
   readonly failed: number;
-  /** The newest. */
   readonly failures: readonly FailedMessage[];
 }

@@ -93,12 +93,10 @@ export interface ModelStepInput {
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
   readonly earlier?: Tally;
-  /** JSON Schema of the final answer. */
   readonly output?: JsonObject;
 }
 
 export interface ModelStepResult {
-  /** Call ids are already ours. */
   readonly parts: readonly AssistantPart[];
   /** Calls whose arguments were not a JSON object: call id → reason. */
   readonly malformed?: Readonly<Record<string, string>>;
