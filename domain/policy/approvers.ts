@@ -31,7 +31,6 @@ interface People {
   readonly groups: string[];
 }
 
-/** How ids are compared; rules and catalogs say it. */
 export interface Compared {
   readonly idCase?: IdCase | undefined;
 }
@@ -205,8 +204,7 @@ function describeSeconds(seconds: number): string {
   return `${seconds / size} ${unit}`;
 }
 
-// Requests for something other than consent have these approvers.
-
+/** Requests for something other than consent have these approvers. */
 export type Answerers = NonNullable<PreparedRun['answerers']>;
 
 export function answerersOf(

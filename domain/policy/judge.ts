@@ -191,7 +191,6 @@ function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): Lay
   return judgeLayer('run', policy, isSilent ? considered.filter(({ rule }) => rule !== DEFAULT) : considered);
 }
 
-/** Two rules of a layer that name the same people need them once. */
 function distinct(clauses: readonly ApproverClause[]): ApproverClause[] {
   return [...new Map(clauses.map((clause) => [JSON.stringify(clause), clause])).values()];
 }
@@ -264,7 +263,6 @@ export interface Considered extends Omit<LayerRule, 'matches'> {
 
 export interface JudgedTool {
   readonly server: string;
-  /** Original name. */
   readonly tool: string;
   readonly annotations: ToolAnnotations | undefined;
   /** Trust as the operator configured it, not as the server claims it. */

@@ -65,8 +65,6 @@ export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: read
   return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
 }
 
-// These ledger facts are made in more than one place.
-
 type Request = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
 
 export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
