@@ -211,14 +211,8 @@ export function answerersOf(
   { organisation, run }: { readonly organisation: PolicyInput & Compared; readonly run?: PolicyInput | undefined },
   initiatorId: string,
 ): Answerers {
-  const clauses = (
-    [
-      ['organisation', organisation],
-      ['run', run],
-    ] as const
-  ).flatMap(([layer, policy]) =>
-    policy?.approvers === undefined ? [] : [clauseOf(layer, policy.approvers, initiatorId)],
-  );
+  const lists = [['organisation', organisation.approvers] as const, ['run', run?.approvers] as const];
+  const clauses = lists.flatMap(([layer, list]) => (list === undefined ? [] : [clauseOf(layer, list, initiatorId)]));
   return {
     approvers: { ...approverRule(clauses, initiatorId), ...comparing(organisation) },
     deadlineSeconds: Math.min(

@@ -75,7 +75,10 @@ export function judge(
     return { kind: 'deny', rules: [rule], code, message };
   }
   const verdicts = judgeLayer('organisation', layers.organisation, consider(layers.organisation, tool, ask));
-  if (layers.catalog?.kind === 'ask') verdicts.push(askOf(layers.catalog));
+  if (layers.catalog?.kind === 'ask') {
+    const { catalog } = layers;
+    verdicts.push({ layer: 'catalog', policy: {}, action: 'ask', rule: catalog.rule, entry: ruleOf(catalog) });
+  }
   if (layers.run !== undefined) verdicts.push(...judgeRun(layers.run, tool, ask));
   const denied = verdicts.filter(({ action }) => action === 'deny');
   if (denied.length > 0) {
@@ -144,10 +147,6 @@ function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
   return routes.length === 0 ? undefined : routes.flat();
 }
 
-function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
-  return { layer: 'catalog', policy: {}, action: 'ask', rule: say.rule, entry: ruleOf(say) };
-}
-
 /** Nobody knows if the arguments fit: people are asked where policy would allow, and told wherever they are asked. */
 const UNCHECKED = 'default/schema';
 
@@ -187,7 +186,8 @@ export function withoutDoubt(rule: string): string {
 /** A run gives a verdict only if its policy states something for the call. */
 function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerVerdict[] {
   const considered = consider(policy, tool, ask);
-  const isSilent = policy.strategy === undefined && !statesDefault(policy, tool.server);
+  // Approvers alone, or rules about other tools, state no default.
+  const isSilent = policy.strategy === undefined && !hasLists(policy) && own(policy.servers, tool.server) === undefined;
   return judgeLayer('run', policy, isSilent ? considered.filter(({ rule }) => rule !== DEFAULT) : considered);
 }
 
@@ -281,11 +281,6 @@ export function consider(policy: PolicyInput, tool: JudgedTool, ask: AskConditio
     if (decides && (holds === true || rule.action === 'deny')) break;
   }
   return considered;
-}
-
-/** True if a layer that may be silent states a default. Approvers alone, or rules about other tools, state none. */
-function statesDefault(policy: PolicyInput, server: string): boolean {
-  return hasLists(policy) || own(policy.servers, server) !== undefined;
 }
 
 const DEFAULT = 'default';

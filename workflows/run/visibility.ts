@@ -239,7 +239,7 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       deadline: instantOf(request.deadline),
       ...shownTimes(request),
       ...grantEnd(live, target.server, request.deadline),
-      ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
+      ...defined({ extensions: request.extended?.by.map(shownExtension) }),
       ...defined({ reopenedBecause: request.because, duplicateOf }),
       ...(votes === undefined
         ? {}
