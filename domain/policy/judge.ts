@@ -75,10 +75,7 @@ export function judge(
     return { kind: 'deny', rules: [rule], code, message };
   }
   const verdicts = judgeLayer('organisation', layers.organisation, consider(layers.organisation, tool, ask));
-  if (layers.catalog?.kind === 'ask') {
-    const { catalog } = layers;
-    verdicts.push({ layer: 'catalog', policy: {}, action: 'ask', rule: catalog.rule, entry: ruleOf(catalog) });
-  }
+  if (layers.catalog?.kind === 'ask') verdicts.push(askOf(layers.catalog));
   if (layers.run !== undefined) verdicts.push(...judgeRun(layers.run, tool, ask));
   const denied = verdicts.filter(({ action }) => action === 'deny');
   if (denied.length > 0) {
@@ -145,6 +142,10 @@ function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
   const stated = asked.flatMap(({ layer, entry }) => (layer === 'organisation' ? [entry?.notify] : []));
   const routes = stated.filter((each) => each !== undefined);
   return routes.length === 0 ? undefined : routes.flat();
+}
+
+function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
+  return { layer: 'catalog', policy: {}, action: 'ask', rule: say.rule, entry: ruleOf(say) };
 }
 
 /** Nobody knows if the arguments fit: people are asked where policy would allow, and told wherever they are asked. */
