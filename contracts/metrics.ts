@@ -12,7 +12,6 @@ export const METRICS = {
   unverified: 'countersign_payloads_unverified',
 } as const;
 
-/** Metrics of a gateway process. */
 export const GATEWAY_METRICS = {
   open: 'countersign_requests_open',
   openByGroup: 'countersign_requests_open_by_group',
@@ -32,7 +31,6 @@ export const GATEWAY_METRICS = {
   httpSeconds: 'countersign_http_seconds',
 } as const;
 
-/** Metrics of a codec server's process. */
 export const CODEC_METRICS = {
   payloads: 'countersign_codec_payloads',
   http: 'countersign_codec_http_requests',

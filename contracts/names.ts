@@ -24,7 +24,6 @@ export const UPDATES = {
   stop: 'stop',
   /** Reads the trusted keys anew. The message has no content, and so is never signed. */
   refreshTrust: 'refreshTrust',
-  /** Takes a standing decision back. */
   forget: 'forget',
   /** Records the outcome of a call whose outcome is unknown. */
   resolveOutcome: 'resolveOutcome',
@@ -36,7 +35,6 @@ export const UPDATES = {
   inputAsked: 'inputAsked',
 } as const;
 
-/** Updates of a catalog. */
 export const CATALOG_UPDATES = {
   connect: 'connect',
   refresh: 'refresh',
@@ -68,7 +66,6 @@ export const QUERIES = {
   ledger: 'ledger',
   /** The dispatch of a call asks for the answer to its `inputAsked`. */
   heldInput: 'heldInput',
-  /** Query of a catalog. */
   snapshot: 'snapshot',
 } as const;
 
@@ -167,9 +164,9 @@ export function callIdOf(turn: number, index: number): CallId {
   return `t${turn}.c${index}` as CallId;
 }
 
-/** Returns the turn that proposed a call, read from its id; 0 for an id that is not ours. */
+/** Returns the turn that proposed a call, read from its id; `NaN` for an id that is not ours: no turn had it. */
 export function turnOf(callId: string): number {
-  return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1] ?? 0);
+  return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1]);
 }
 
 export function isListing(callId: string): boolean {

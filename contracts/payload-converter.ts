@@ -95,8 +95,6 @@ const BRACKET_END = 0x5d;
 const BRACE = 0x7b;
 const BRACE_END = 0x7d;
 
-// An `Undecodable` replaces a value whose payload cannot be read.
-
 /** Reasons, as they follow "The message …". */
 export const UNDECODABLE = {
   metadata: 'names no encoding',

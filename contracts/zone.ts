@@ -34,24 +34,20 @@ export interface Place {
 /** Claims of an activity's result or failure. */
 export interface AnswerClaims extends Place {
   readonly kind: 'result' | 'failure';
-  /** Type of the activity. */
   readonly activity: string;
   readonly namespace: string;
   readonly workflowId: string;
-  /** Digest of the activity's arguments. */
   readonly input: string;
 }
 
 /** Claims of the carry that an execution hands to the next one. */
 export interface CarryClaims {
   readonly kind: 'carry';
-  /** Type of the workflow that continues. */
   readonly workflow: string;
   readonly namespace: string;
   readonly workflowId: string;
   /** The Temporal run that wrote the carry. */
   readonly runId: string;
-  /** Digest of the arguments beside the claims. */
   readonly input: string;
 }
 
@@ -61,7 +57,6 @@ export type ZoneClaims = AnswerClaims | CarryClaims;
 export interface ProvenFailure {
   readonly type?: string;
   readonly message: string;
-  /** The first detail. */
   readonly facts?: unknown;
 }
 

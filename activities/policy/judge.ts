@@ -89,7 +89,7 @@ export async function verdictOn(
   const inputs: ConditionInputs = {
     call: { server: called.server, tool: called.tool, callId: call.callId, annotations },
     args: call.arguments,
-    run: { id: run.workflowId, tenant: run.initiator.tenant, turn: turnOf(call.callId) },
+    run: { id: run.workflowId, tenant: run.initiator.tenant, turn: turnOf(call.callId) || 0 },
     initiator: run.initiator,
     earlier: call.earlier,
   };

@@ -21,8 +21,6 @@ export const HeldCall = z.strictObject({
 });
 export type HeldCall = z.infer<typeof HeldCall>;
 
-// A proposed tool call, the verdict of policy on it, and its outcome have these shapes.
-
 /** A call as the model proposed it. `providerCallId` is kept to answer the provider and never used as a key. */
 export const ProposedCall = z.strictObject({
   callId: z.string(),
@@ -39,7 +37,6 @@ export const ProposedCall = z.strictObject({
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
 
-/** A call resolved to the tool it means. */
 export const ToolTarget = z.strictObject({
   server: z.string(),
   serverUrl: z.string(),
@@ -144,7 +141,6 @@ export const TokenEvidence = z.strictObject({
 });
 export type TokenEvidence = z.infer<typeof TokenEvidence>;
 
-/** The content of a server's answer. */
 export const ToolResult = z.strictObject({
   content: z.array(ResultPart),
   structured: JsonValue.optional(),
@@ -178,7 +174,6 @@ export const Outcome = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('rejected'), by: z.string(), reason: z.string(), repeatOf }),
   z.strictObject({ kind: z.literal('expired'), deadline: z.string() }),
   z.strictObject({ kind: z.literal('cancelled'), reason: z.string() }),
-  /** The call may or may not have run. */
   z.strictObject({ kind: z.literal('unknown'), code, message }),
   /** The call did not run: a person answered in the tool's place. */
   z.strictObject({ kind: z.literal('answered'), by: z.string(), answer: z.string() }),

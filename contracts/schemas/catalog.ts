@@ -166,7 +166,6 @@ export const CatalogDisconnect = z.strictObject({ ...message, expectedVersion: z
 export type CatalogDisconnect = z.infer<typeof CatalogDisconnect>;
 export type CatalogDisconnectInput = z.input<typeof CatalogDisconnect>;
 
-/** A second administrator's decision on a pending change. */
 export const CatalogDecision = z.strictObject({
   ...message,
   changeId: Identifier,
@@ -215,7 +214,6 @@ export type FiledTool = z.infer<typeof FiledTool>;
 export const CatalogFile = z.strictObject({
   tenant: Identifier,
   server: Name,
-  /** Version of the catalog when the file was written; only for readers. */
   version: z.int().min(0),
   /** Only for readers: a file changes tools only. The connection names credentials, and holds none. */
   connection: CatalogConnection.optional(),
@@ -239,7 +237,6 @@ export type ToolList = z.infer<typeof ToolList>;
 // A catalog's ledger is the same kind of chain as a run's, with these facts.
 
 const by = Approver;
-/** Evidence of the signature of `by`, in trust mode `signed`. */
 const signature = SignatureEvidence.optional();
 
 export const CATALOG_FACTS = [
@@ -261,7 +258,6 @@ export const CATALOG_FACTS = [
     added: z.array(z.string()),
     missing: z.array(z.string()),
     returned: z.array(z.string()),
-    /** Tools whose definition changed. */
     changed: z.array(z.strictObject({ tool: z.string(), before: Sha256Hex, after: Sha256Hex })),
     refused: z.array(z.string()),
   }),
@@ -287,7 +283,6 @@ export const CATALOG_FACTS = [
       }),
     ),
     signature,
-    /** Evidence of the second administrator's signature. */
     countersignature: SignatureEvidence.optional(),
   }),
   z.strictObject({

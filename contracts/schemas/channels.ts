@@ -30,7 +30,6 @@ const Address = z.email().max(254);
 
 export const MailChannel = z.strictObject({
   kind: z.literal('mail'),
-  /** The SMTP server. */
   host: z.union([z.hostname(), z.ipv4(), z.ipv6()]),
   port: z.int().min(1).max(65_535).default(587),
   /** `none`: in clear, to this machine only, or where `egress.allowInsecure` is set. */
@@ -40,16 +39,13 @@ export const MailChannel = z.strictObject({
   from: Address,
   /** Gets every message of the channel, whoever it is for. */
   to: z.array(Address).max(50).default([]),
-  /** Person → address. */
   people: z.record(Identifier, Address).default({}),
-  /** Group → addresses. */
   groups: z.record(Identifier, z.array(Address).min(1).max(50)).default({}),
   timeoutSeconds,
   digest,
 });
 export type MailChannel = z.infer<typeof MailChannel>;
 
-/** Id of a member of a Slack workspace. */
 export const SlackMember = z.string().regex(/^[UW][A-Z0-9]{2,20}$/, 'must be a member id, such as U024BE7LH');
 
 /** Member and group ids of Slack, which are mentioned where a message is for them. */
@@ -64,7 +60,6 @@ export const SlackChannel = z.strictObject({
   kind: z.literal('slack'),
   /** Token of a bot with the scope `chat:write`; with `channels:history` (or `groups:history`) no message comes twice. */
   token: Secret,
-  /** Id of the conversation, such as C024BE91L. */
   channel: z.string().regex(/^[CDG][A-Z0-9]{2,20}$/, 'must be the id of a conversation, such as C024BE91L'),
   /** Messages have buttons, which a gateway with `gateway.slack` answers. */
   buttons: z.boolean().default(false),

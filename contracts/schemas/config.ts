@@ -25,7 +25,6 @@ import { TrustConfig } from './trust.ts';
 /** This default also applies to servers without limits, which may ask for time themselves. */
 export const DEFAULT_WAIT_SECONDS = 3_600;
 
-/** How tokens for a server are obtained. */
 export const Credentials = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   /** The `authorization` that the caller sealed into the run. */
@@ -78,7 +77,6 @@ export const CatalogConfig = z.strictObject({
 
 /** Limits that protect a server from all its callers (docs/operations/limits.md). Counted in each worker process. */
 export const ServerLimits = z.strictObject({
-  /** Most concurrent calls. */
   concurrency: z.int().min(1).max(1_000).optional(),
   /** Most calls begun in any second; below 1, one call in a correspondingly longer time. */
   perSecond: z.number().min(0.001).max(1_000).optional(),
@@ -150,7 +148,6 @@ export const ModelConfig = z.discriminatedUnion('provider', [
   z.strictObject({ provider: z.literal('scripted'), script: Script, price }),
   z.strictObject({
     provider: z.enum(['openai', 'anthropic', 'openai-compatible']),
-    /** The provider's name of the model. */
     model: z.string().min(1),
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
@@ -183,14 +180,12 @@ export type LedgerKey = z.infer<typeof LedgerKey>;
 export const LedgerWebhook = z.strictObject({
   /** Over TLS, or in clear to this machine only. Not shown in errors and logs. */
   url: HttpUrl,
-  /** Secret of Standard Webhooks: `whsec_` and 24 to 64 bytes in base64. */
   secret: z.string().regex(/^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/, 'must be whsec_ and 24 to 64 bytes in base64'),
   /** Time limit of one POST. An attempt to store a segment has 60 s for all of them. */
   timeoutSeconds: z.int().min(1).max(30).default(10),
 });
 export type LedgerWebhook = z.infer<typeof LedgerWebhook>;
 
-/** Destinations of ledgers beside Temporal. */
 export const LedgerConfig = z.strictObject({
   sign: LedgerKey,
   /** Relative to the configuration file, shared by all workers of role `runs`. */
@@ -253,9 +248,7 @@ export const Config = z.strictObject({
   /** Needed for servers whose credentials are `issued`. */
   issuer: Issuer.optional(),
   health: Health.optional(),
-  /** Settings of `countersign gateway`. */
   gateway: GatewayConfig.optional(),
-  /** Settings of `countersign codec-server`. */
   codecServer: CodecServerConfig.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   vault: VaultConfig.optional(),

@@ -17,7 +17,6 @@ export const SigningKey = z.strictObject({
 export type SigningKey = z.infer<typeof SigningKey>;
 
 export const ScopeTemplates = z.strictObject({
-  /** Scopes for listing tools. */
   discovery: Scopes.default([]),
   /** Scopes for a call of a tool that `tools` does not name. */
   default: Scopes.default([]),
@@ -74,7 +73,6 @@ function hasOneOfTwo({ clientSecret, clientKey }: { clientSecret?: unknown; clie
   return (clientSecret === undefined) !== (clientKey === undefined);
 }
 
-/** This worker's client at one authorization server. */
 export const OAuthClient = z.strictObject(client).refine(hasOneOfTwo, ONE_OF_TWO);
 export type OAuthClient = z.infer<typeof OAuthClient>;
 
@@ -119,7 +117,6 @@ export const TokenExchange = z
     kind: z.literal('token-exchange'),
     ...client,
     ...minted,
-    /** Type of the token that callers seal. */
     subjectTokenType: SubjectTokenType.default('jwt'),
     /** `assertion`: an actor token signed with `clientKey`. `client`: the client itself is the actor. */
     actor: z.enum(['assertion', 'client']).default('assertion'),
@@ -170,7 +167,6 @@ export type RefreshedTokens = z.infer<typeof RefreshedTokens>;
 export const IssuedTokens = z.strictObject({ kind: z.literal('issued'), ...asked });
 export type IssuedTokens = z.infer<typeof IssuedTokens>;
 
-/** This deployment as an issuer of tokens. */
 export const Issuer = z.strictObject({
   /** `iss` of its tokens. Servers find its keys at `<url>/.well-known/jwks.json`. */
   url: HttpUrl,
@@ -193,11 +189,9 @@ export const Health = z.strictObject({
 
 const people = z.array(z.string());
 
-/** The reason for which the call may be made. */
 export const IssuedConsent = z.discriminatedUnion('kind', [
   /** Policy allows the call without asking. */
   z.strictObject({ kind: z.literal('policy'), rules: z.array(z.string()) }),
-  /** These people approved the request with this digest. */
   z.strictObject({ kind: z.literal('decision'), digest: Sha256Hex, approvers: people }),
   /** These people approved an earlier call, and the standing decision covers this one. */
   z.strictObject({
@@ -210,7 +204,6 @@ export const IssuedConsent = z.discriminatedUnion('kind', [
 ]);
 export type IssuedConsent = z.infer<typeof IssuedConsent>;
 
-/** One `tools/call`. */
 export const IssuedCall = z.strictObject({
   callId: z.string(),
   /** Temporal run that dispatched the call. */

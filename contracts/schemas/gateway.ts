@@ -52,7 +52,6 @@ export const SignInConfig = z.strictObject({
     .default(['openid', 'profile', 'email']),
   /** Seal sessions, the same in all gateways; absent: a random one, and sessions end with the process. */
   keys: z.array(CodecKey).max(10).default([]),
-  /** Length of a session. */
   hours: z.int().min(1).max(24).default(8),
 });
 export type SignInConfig = z.infer<typeof SignInConfig>;
@@ -86,7 +85,6 @@ const Proxies = z
 
 /** An agent that people start in the pages: a run spec without its input and its initiator. */
 export const AgentOffer = z.strictObject({
-  /** Name that people read. */
   title: z.string().min(1).max(100),
   /** What it does, and what to write to it. */
   description: z.string().max(2_000).optional(),
@@ -149,7 +147,6 @@ export const GatewayConfig = z.strictObject({
     .strictObject({
       /** Start runs, in their own name. */
       start: z.strictObject(people).prefault({}),
-      /** See every run and request. */
       read: z.strictObject(people).prefault({}),
       /** See every run, write to it and stop it. */
       administer: z.strictObject(people).prefault({}),
@@ -183,7 +180,6 @@ export const GatewayConfig = z.strictObject({
       /** Event streams of all people. */
       streams: z.int().min(1).max(100_000).default(1_000),
       streamsPerPerson: z.int().min(1).max(1_000).default(20),
-      /** Runs that the lists hold. */
       runs: z.int().min(100).max(1_000_000).default(50_000),
     })
     .prefault({}),

@@ -79,7 +79,6 @@ export const StartedRun = z.strictObject({
   started: z.boolean(),
 });
 
-/** A run as lists show it. */
 export const RunRow = z.strictObject({
   runId: z.string(),
   /** Status in visibility: `running`, `waiting`, or how the run ended. */
@@ -89,7 +88,6 @@ export const RunRow = z.strictObject({
   servers: z.array(z.string()),
   startedAt: z.string(),
   endedAt: z.string().optional(),
-  /** Number of open requests. */
   pending: z.int(),
   nextDeadline: z.string().optional(),
   waitingSince: z.string().optional(),
@@ -118,12 +116,10 @@ export const RunDetail = z.strictObject({
 /** Rights of a person in a request: decisions on consent, or `answer` to whatever `about` asks for. */
 const Offer = z.enum(['approve', 'edit', 'reject', 'respond', 'extend', 'withdraw', 'answer']);
 
-/** A request with what the person who asks may do. */
 export const ShownRequest = z.strictObject({
   request: ApprovalRequest,
   initiator: z.string(),
   offers: z.array(Offer),
-  /** How far an approval may be remembered. */
   remember: z.array(RememberScope),
 });
 export type ShownRequest = z.infer<typeof ShownRequest>;
@@ -141,7 +137,6 @@ export const RequestRow = z.strictObject({
   initiator: z.string(),
   openedAt: z.string(),
   deadline: z.string(),
-  /** People who have agreed so far. */
   agreed: z.array(z.string()),
   reminded: z.boolean(),
   offers: z.array(Offer),
@@ -165,9 +160,7 @@ export type RunQuery = z.infer<typeof RunQuery>;
 export const RequestQuery = z.strictObject({
   /** `decide`: only what the person who asks may do something about now. Default: all that the person may see. */
   mine: z.literal('decide').optional(),
-  /** Only requests whose rule names this id. */
   approver: Identifier.optional(),
-  /** Only requests whose rule names this group. */
   group: Identifier.optional(),
   server: Name.optional(),
   tool: z.string().min(1).max(200).optional(),
@@ -251,8 +244,6 @@ export const SayBody = Say.omit({ from: true }).extend({
 export const StopBody = Stop.omit({ by: true });
 export const ForgetBody = Forget.omit({ by: true });
 
-// Ledgers and events.
-
 /** Far beyond any ledger or conversation; sums of two such numbers are exact. */
 export const MOST_NUMBER = 1_000_000_000_000;
 
@@ -277,8 +268,6 @@ export const ChangeEvent = z.strictObject({
   asOf: z.string(),
 });
 export type ChangeEvent = z.infer<typeof ChangeEvent>;
-
-// The development login.
 
 export const DevelopmentSignIn = z.strictObject({
   id: Identifier,

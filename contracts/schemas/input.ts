@@ -69,7 +69,6 @@ export const UrlRequest = z.strictObject({
 export const InputRequest = z.discriminatedUnion('kind', [FormRequest, UrlRequest]);
 export type InputRequest = z.infer<typeof InputRequest>;
 
-/** Questions by the server's keys. */
 export const InputRequests = z.record(z.string(), InputRequest);
 export type InputRequests = z.infer<typeof InputRequests>;
 

@@ -9,7 +9,6 @@ export interface JsonObject {
 export const JsonValue: z.ZodType<JsonValue> = z.json();
 export const JsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-/** Lower-case hexadecimal sha256. */
 export const Sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal characters');
 
 /** ISO 8601 date and time in UTC with milliseconds, as `Date.prototype.toISOString` writes it. */
@@ -42,7 +41,6 @@ export const people = {
 export const Secret = z.string().min(1);
 export const HttpUrl = z.url({ protocol: /^https?$/ });
 
-/** An address to listen on. */
 export const SocketAddress = z
   .string()
   .regex(

@@ -92,7 +92,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Hashes of the shown arguments, and of those that the approver put in their place. */
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
     answerHash: Sha256Hex.optional(),
-    /** Evidence of the decision's signature, in trust mode `signed`. */
     signature: SignatureEvidence.optional(),
     remember: Remember.optional(),
   }),
@@ -260,7 +259,6 @@ export const LedgerHead = z.strictObject({
   resetOf: z.string().optional(),
   from: z.int().nonnegative(),
   to: z.int().positive(),
-  /** `prev` of entry `from`. */
   previousHead: Sha256Hex,
   /** `hash` of entry `to - 1`. */
   head: Sha256Hex,

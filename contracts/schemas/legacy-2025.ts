@@ -12,15 +12,12 @@ const requests = z.record(
 /** Argument of the update `inputAsked`, whose id `held/<callId>/<attempt>/<round>` makes a repeat the same one. */
 export const HeldQuestions = z.strictObject({
   callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/),
-  /** Attempt of the dispatch that asks. */
   attempt: z.int().positive(),
   /** Number of the dispatch's round of questions, from 1. */
   round: z.int().positive(),
   requests,
 });
 export type HeldQuestions = z.infer<typeof HeldQuestions>;
-
-// A server may work on a call as a task.
 
 /** Tasks of one configured server. A tool that requires task execution is called so without being named here. */
 export const TaskSettings = z.strictObject({
@@ -31,17 +28,14 @@ export const TaskSettings = z.strictObject({
 });
 export type TaskSettings = z.infer<typeof TaskSettings>;
 
-/** A call that its server works on, as people see it. */
 export const RunningTask = z.strictObject({
   callId: z.string(),
   server: z.string(),
   tool: ToolName,
   since: z.string(),
-  /** Time of the next poll. */
   next: z.string(),
   /** Time at which the run gives the task up. */
   until: z.string(),
-  /** Number of polls. */
   polls: z.int(),
   /** The server's last message, scrubbed and bounded; or why it could not be polled. */
   message: z.string().optional(),

@@ -12,29 +12,25 @@ const MessageRequest = z.strictObject({
   tool: z.string(),
   /** JSON as lists show it, without what policy redacts: long strings are cut each by itself, and all after 500 characters. Empty in a digest where they are not known any more. */
   arguments: z.string(),
-  /** Who may decide, in words. */
   who: z.string(),
   deadline: z.string(),
   rules: z.array(z.string()),
   explain: z.array(z.string()).optional(),
   /** The subject, if it is not consent to the call. */
   about: z.enum(['outcome', 'input', 'authorization']).optional(),
-  /** Why it is asked again. */
   because: z.string().optional(),
-  /** How it closed; only of `request.closed`. */
   closed: z.strictObject({ status: RequestStatus, by: z.string().optional() }).optional(),
   /** A page about the request. It gives nobody a right. */
   url: z.string().optional(),
 });
+export type MessageRequest = z.infer<typeof MessageRequest>;
 
 /** `run` is the workflow id. */
 const ofRun = { namespace: z.string(), run: z.string(), tenant: z.string(), initiator: z.string() };
-/** Whom it is for. */
 const to = z.strictObject({ ids: z.array(z.string()), groups: z.array(z.string()) });
 /** Number of further requests that are not listed. */
 const more = z.int().positive().optional();
 
-/** What one run has to tell. */
 const OfOneRun = z.strictObject({
   type: z.templateLiteral(['request.', MessageEvent]),
   data: z.strictObject({

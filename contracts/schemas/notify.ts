@@ -11,7 +11,6 @@ export type MessageEvent = z.infer<typeof MessageEvent>;
 
 /** One line of `notify`: what is told through which channel, and to whom. */
 export const NotifyRoute = z.strictObject({
-  /** A channel of `notify.channels`. */
   channel: Name,
   /** Absent: every event. */
   on: z.array(MessageEvent).min(1).max(6).optional(),
@@ -32,7 +31,6 @@ export const Digest = z.strictObject({
   tenant: Identifier,
   channel: Name,
   to: z.strictObject(people),
-  /** Time for which it gathers. */
   seconds: z.int().min(1).max(86_400),
 });
 export type Digest = z.infer<typeof Digest>;
@@ -41,7 +39,6 @@ export type Digest = z.infer<typeof Digest>;
 export const Gathered = z.object({
   /** Key of the run's message, by which a repetition is known. */
   key: Sha256Hex,
-  /** Workflow id of the run. */
   run: z.string().min(1).max(1_000),
   event: MessageEvent,
   calls: z

@@ -23,9 +23,7 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
   const problems = parsed.success
     ? [{ path: pathText(dropped ?? []), reason: UNKNOWN_FIELD }]
     : problemsOf(parsed.error, value);
-  const shown = problems
-    .slice(0, SHOWN_PROBLEMS)
-    .map(({ path, reason }) => (path === '' ? reason : `${path} ${reason}`));
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path === '' ? 'it' : path} ${reason}`);
   const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
   const first = problems[0]?.path;
   const message = `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`;
@@ -63,8 +61,6 @@ function stepsTo(place: Place): PropertyKey[] {
   for (let { within } = place; within !== undefined; { within } = within.place) steps.unshift(within.step);
   return steps;
 }
-
-// Problems of a schema are told as paths and reasons for people.
 
 export interface Problem {
   /** `servers.notes.url`, `grants[0].jwe`, `["odd name"].x`; empty for the whole value. */
@@ -117,9 +113,8 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
     case 'unrecognized_keys':
       return issue.keys.slice(0, MOST).map((key) => ({ path: [...path, key], reason: UNKNOWN_FIELD }));
     case 'invalid_type':
-      return [{ path, reason: mismatch(typeName(issue.expected), at) }];
     case 'invalid_value':
-      return [{ path, reason: mismatch(oneOf(issue.values), at) }];
+      return [{ path, reason: mismatch(expectedOf(issue), at) }];
     case 'invalid_key':
       return [{ path, reason: `is no legal name here: ${issue.issues.map(plainReason).join(', ')}` }];
     case 'invalid_union':

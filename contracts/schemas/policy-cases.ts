@@ -6,11 +6,9 @@ import { COUNTED } from './run-state.ts';
 import { ToolAnnotations } from './tool.ts';
 
 export const PolicyCase = z.strictObject({
-  /** Tells a reader what the case shows. */
   name: z.string().min(1).max(200),
   /** `server/tool`, the tool as its server spells it. */
   call: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/.{1,128}$/, 'must look like server/tool'),
-  /** The server's annotations of the tool. */
   annotations: ToolAnnotations.optional(),
   initiator: Identifier.default('someone'),
   initiatorGroups: z.array(Identifier).max(100).default([]),
@@ -21,10 +19,8 @@ export const PolicyCase = z.strictObject({
   at: Instant.optional(),
   /** Outcomes of earlier calls: `server/tool` → kind → count. */
   earlier: z.record(z.string(), z.partialRecord(z.enum(COUNTED), z.int().min(0))).default({}),
-  /** The run's own policy. */
   run: Policy.optional(),
   expect: z.enum(['allow', 'ask', 'deny']),
-  /** Rules that must decide, if that matters. */
   rules: z.array(z.string()).min(1).optional(),
   /** Words that the explanation to approvers or to the model must contain. */
   told: z.string().optional(),

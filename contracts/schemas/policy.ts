@@ -151,7 +151,6 @@ function rulesOf<Rule extends z.ZodType<{ readonly id: string }>>(rule: Rule) {
 
 /** A halt stops every call, also countersigned ones. */
 export const Halt = z.strictObject({
-  /** Told to people and models. */
   reason: z.string().min(1).max(500),
   /** Absent: calls of every server. */
   servers: z.array(Name).min(1).max(100).optional(),
@@ -184,7 +183,6 @@ export const Policy = z.strictObject({
   rules: rulesOf(PolicyRule).optional(),
   /** Tools that ask. If one of the two lists exists, a tool in neither or in both asks. */
   always: z.array(ToolGlob).max(MOST_RULES).optional(),
-  /** Tools that do not ask. */
   never: z.array(ToolGlob).max(MOST_RULES).optional(),
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),

@@ -23,7 +23,6 @@ export const answerTo = {
   callId: z
     .string()
     .regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0; a list of tools (t0.c0) is answered by authorize'),
-  /** Repeats the digest that was shown. */
   digest: Sha256Hex,
   /** Temporal run id under which the request was shown. */
   runId: z.string().min(1).max(200),
@@ -37,7 +36,6 @@ const words = z.string().min(1).max(16_384);
 
 /** Extends an approval to later calls of the run, if the rule permits it. */
 export const Remember = z.discriminatedUnion('scope', [
-  /** Covers calls of the same tool with the same arguments. */
   z.strictObject({ scope: z.literal('call'), until: Instant.optional() }),
   /** Covers calls of the same tool in which these top-level arguments are the same. */
   z.strictObject({
@@ -45,7 +43,6 @@ export const Remember = z.discriminatedUnion('scope', [
     names: z.array(z.string().min(1).max(200)).min(1).max(20),
     until: Instant.optional(),
   }),
-  /** Covers calls of the same tool with any arguments. */
   z.strictObject({ scope: z.literal('tool'), until: Instant.optional() }),
 ]);
 export type Remember = z.infer<typeof Remember>;
@@ -86,7 +83,6 @@ export type DecisionAck = z.infer<typeof DecisionAck>;
 
 /** Takes a standing decision back. Repeats get the same answer. */
 export const Forget = z.strictObject({
-  /** Id of the standing decision, as the run's state shows it. */
   standing: Identifier,
   by: Approver,
   comment,
@@ -116,8 +112,7 @@ export const Stop = z.strictObject({
 });
 export type Stop = z.infer<typeof Stop>;
 
-// These answers settle a call whose outcome is unknown.
-
+/** These answers settle a call whose outcome is unknown. */
 export const Resolution = z.discriminatedUnion('kind', [
   /** Sends the call again, with the same idempotency key. */
   z.strictObject({ kind: z.literal('retry'), ...answerTo, comment }),
@@ -127,11 +122,9 @@ export const Resolution = z.discriminatedUnion('kind', [
 ]);
 export type Resolution = z.infer<typeof Resolution>;
 export type ResolutionInput = z.input<typeof Resolution>;
-/** A resolution with its JWS, in trust mode `signed`. */
 export type SignedResolution = Resolution & { readonly signature?: string };
 
-// These answers go to the questions of a server.
-
+/** These answers go to the questions of a server. */
 export const Provision = z.discriminatedUnion('kind', [
   /** Answers each question, by the server's keys. */
   z.strictObject({ kind: z.literal('provide'), ...answerTo, responses: z.record(z.string(), InputResponse), comment }),
@@ -142,7 +135,6 @@ export const Provision = z.discriminatedUnion('kind', [
 ]);
 export type Provision = z.infer<typeof Provision>;
 export type ProvisionInput = z.input<typeof Provision>;
-/** A provision with its JWS, in trust mode `signed`. */
 export type SignedProvision = Provision & { readonly signature?: string };
 
 // These answers go to a server that requires another authorization.
@@ -163,7 +155,6 @@ export const Authorization = z.discriminatedUnion('kind', [
 ]);
 export type Authorization = z.infer<typeof Authorization>;
 export type AuthorizationInput = z.input<typeof Authorization>;
-/** An authorization with its JWS, in trust mode `signed`. */
 export type SignedAuthorization = Authorization & { readonly signature?: string };
 
 // A pause is a request for something other than consent; its answer is acknowledged.
@@ -171,15 +162,12 @@ export type SignedAuthorization = Authorization & { readonly signature?: string 
 /** The call was sent, and its outcome is unknown. Answered by `resolveOutcome`. */
 export const OutcomePause = z.strictObject({
   kind: z.literal('outcome'),
-  /** Time of sending, as the worker reported it. */
   sentAt: z.string().optional(),
   /** Time at which the run handed the call to a worker, if no worker has reported the sending. */
   handedAt: z.string().optional(),
-  /** Why the outcome is unknown. */
   message: z.string(),
   /** Attempt of the dispatch in question. */
   attempt: z.int().positive(),
-  /** Bytes of a partial answer. */
   bytes: z.int().nonnegative().optional(),
   /** The server's last progress (`notifications/progress`). */
   lastProgress: z.number().optional(),
@@ -193,7 +181,6 @@ export const InputPause = z.strictObject({
   kind: z.literal('input'),
   /** Number of the server's round of questions in this call, from 1. */
   round: z.int().positive(),
-  /** The unanswered questions, in the server's words. */
   requests: InputRequests,
   /** Set if the server waits on an open connection, and the question ends with it (MCP 2025-11-25). */
   held: z.literal(true).optional(),
@@ -204,7 +191,6 @@ export type InputPause = z.infer<typeof InputPause>;
 export const AuthorizationPause = z.strictObject({
   kind: z.literal('authorization'),
   server: z.string(),
-  /** Error code of the refusal. */
   reason: z.string(),
   message: z.string(),
   /** `consent`: to the scopes, or to another try if none. `grant`: a fresh one of the subject of the present one. */
@@ -264,7 +250,6 @@ export const ApprovalRequest = z.strictObject({
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),
   rules: z.array(z.string()),
-  /** Explanations of the rules that ask. */
   explain: z.array(Explanation).optional(),
   approvers: ApproverRule,
   openedAt: z.string(),
@@ -276,9 +261,7 @@ export const ApprovalRequest = z.strictObject({
   extensions: z.array(z.strictObject({ approver: Approver, at: z.string(), until: z.string() })).optional(),
   /** Time at which the reminder was due, if it was. */
   remindedAt: z.string().optional(),
-  /** Time of the last escalation. */
   escalatedAt: z.string().optional(),
-  /** Why the call is asked again. */
   reopenedBecause: z.string().optional(),
   /** An equal earlier call of the turn; each needs its own approval, or a standing decision. */
   duplicateOf: z.string().optional(),
@@ -286,7 +269,6 @@ export const ApprovalRequest = z.strictObject({
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
   decidedBy: Approver.optional(),
   decidedAt: z.string().optional(),
-  /** The standing decision that answered it. */
   standing: z.string().optional(),
   /** The call has begun, may have run, or is hosted: its arguments stay, and nobody answers for its tool. */
   asItIs: z.literal(true).optional(),
@@ -297,7 +279,6 @@ export type ApprovalRequest = z.infer<typeof ApprovalRequest>;
 export const PendingMemo = z.strictObject({
   count: z.int(),
   nextDeadline: z.string().optional(),
-  /** The first five. */
   requests: z.array(
     z.strictObject({
       callId: z.string(),

@@ -12,9 +12,7 @@ export const MOST_ARGUMENT_BYTES = 262_144;
 export const MOST_SPEC_BYTES = 262_144;
 
 const limit = {
-  /** Model steps. */
   turns: z.int().min(1).max(10_000),
-  /** Proposed tool calls. */
   calls: z.int().min(1).max(100_000),
   callsPerTurn: z.int().min(1).max(MOST_CALLS_PER_TURN),
   /** Canonical JSON of one call's arguments. */
@@ -69,7 +67,6 @@ export type Initiator = z.infer<typeof Initiator>;
 
 export const Agent = z.strictObject({
   name: Name,
-  /** Name of a configured model. */
   model: Name,
   instructions: z.string().max(131_072).default(''),
   /** JSON Schema of the final answer; enforced with one repair turn. */
@@ -158,7 +155,6 @@ export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: tr
   })
   .strict();
 export type CallSpec = z.infer<typeof CallSpec>;
-/** A call as a backend may write it. */
 export type CallSpecInput = z.input<typeof CallSpec>;
 
 /** Associated data of a sealed grant; every field is compared when it is opened. */
@@ -172,10 +168,7 @@ export const GrantBinding = z.strictObject({
 });
 export type GrantBinding = z.infer<typeof GrantBinding>;
 
-// The operator sets priority and fairness between tenants.
-
 const turn = {
-  /** Default for a run that names no priority. */
   priority: Priority,
   /** Highest priority that a run gets, even if it asks for a higher one. */
   highest: Priority,

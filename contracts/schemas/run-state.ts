@@ -160,25 +160,10 @@ export const CallAnswer = z.strictObject({
 });
 export type CallAnswer = z.infer<typeof CallAnswer>;
 
-// A run counts the outcomes of its earlier calls by tool.
-
 /** Outcome kinds, and `open` for calls of the same turn. */
 export type Counted = Outcome['kind'] | 'open';
 
-/** Every kind once; a missing one does not compile. */
-const EACH: Readonly<Record<Counted, true>> = {
-  succeeded: true,
-  failed: true,
-  denied: true,
-  rejected: true,
-  expired: true,
-  cancelled: true,
-  unknown: true,
-  answered: true,
-  open: true,
-};
-// Sound: the record has these keys and no others.
-export const COUNTED = Object.keys(EACH) as readonly Counted[];
+export const COUNTED: readonly Counted[] = [...Outcome.options.map(({ shape }) => shape.kind.value), 'open'];
 
 export interface Tally {
   /** Counts by `server/tool`; kinds with count 0 are left out. */

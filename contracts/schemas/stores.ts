@@ -24,7 +24,6 @@ export const BucketConfig = z.strictObject({
     .optional(),
   accessKeyId: z.string().regex(/^[\x21-\x7e]{1,128}$/),
   secretAccessKey: Secret,
-  /** For temporary credentials. */
   sessionToken: Secret.optional(),
   /** Time limit of one request; a request that may succeed later is sent three times. */
   timeoutSeconds: z.int().min(1).max(60).default(10),
@@ -48,7 +47,6 @@ export type ArtifactsConfig = z.infer<typeof ArtifactsConfig>;
 /** Folder beside the marker of a directory store: one file `<id>.json` for each namespace that uses it. */
 export const STORE_NAMESPACES = '.countersign-namespaces';
 
-/** A Temporal namespace whose workers use a store. */
 export const StoreNamespace = z.strictObject({
   name: z.string().min(1).max(1_000),
   /** Id given by the Temporal service: a namespace of the same name at another service has another id. */
@@ -84,7 +82,6 @@ export const VaultEntry = z.strictObject({
   secret: VaultSecret,
   bound: VaultBinding,
   storedAt: Instant,
-  /** End of the grant, if known. */
   expiresAt: Instant.optional(),
   renewal: Renewal.optional(),
   /** Time at which the issuer refused the grant for good. */

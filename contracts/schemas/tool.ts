@@ -22,7 +22,6 @@ export type ToolDefinition = z.infer<typeof ToolDefinition>;
 
 /** The provider of this model calls the server, not this service (docs/adr/0080). */
 export const HostedBy = z.strictObject({
-  /** Name of the configured model. */
   model: Name,
   /** The provider's own connector, in place of the URL. */
   connectorId: z.string().optional(),
@@ -45,7 +44,6 @@ export const ServerTools = z.strictObject({
 });
 export type ServerTools = z.infer<typeof ServerTools>;
 
-/** A tool that cannot be offered, and why. */
 export const RefusedTool = z.strictObject({ name: z.string(), reason: z.string() });
 export type RefusedTool = z.infer<typeof RefusedTool>;
 
@@ -60,12 +58,10 @@ export const Discovery = z.strictObject({
     .array(z.strictObject({ name: z.string(), near: z.array(z.string()) }))
     .max(20)
     .optional(),
-  /** End of the grant used for listing, if known. */
   grantExpiresAt: z.string().optional(),
 });
 export type Discovery = z.infer<typeof Discovery>;
 
-/** A server of the run with its configuration. */
 export const ServerBinding = z.strictObject({
   name: Name,
   url: z.string(),

@@ -19,7 +19,6 @@ export const SignedPurpose = z.enum([
   'catalog.decide',
 ]);
 export type SignedPurpose = z.infer<typeof SignedPurpose>;
-/** Purposes of a catalog's messages. */
 export type CatalogPurpose = Extract<SignedPurpose, `catalog.${string}`>;
 
 const seconds = z.int().min(0).max(9_999_999_999);
@@ -68,7 +67,6 @@ const asserted = {
   retired: Instant.optional(),
 };
 
-/** Assertions that a key may make. */
 export const Assertion = z.discriminatedUnion('kind', [
   /** Speaks for one approver only. */
   z.strictObject({ kind: z.literal('person'), sub: Identifier, ...asserted }),
@@ -149,7 +147,6 @@ export interface TrustSet {
 /** The part that a catalog holds; `catalog.administrators` says who may send what. */
 export type CatalogTrust = Pick<TrustSet, 'keys' | 'maxAgeSeconds'>;
 
-/** True for a URL, false for a file. */
 export function isTrustUrl(jwks: string): boolean {
   return /^https?:\/\//i.test(jwks);
 }

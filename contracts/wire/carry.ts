@@ -90,24 +90,20 @@ export interface CarriedRun {
   readonly links?: readonly Link[];
   /** Standing decisions: approvals that also answer later calls. */
   readonly standing?: readonly Standing[];
-  /** The newest standing decisions that were taken back. */
   readonly forgotten?: readonly ForgetAck[];
 }
 
 /** An accepted answer of any kind, remembered so that a resent answer gets the same acknowledgement (INV-D3). */
 export type Remembered = Answered | AnsweredPause;
 
-/** An accepted decision. */
 export interface Answered {
   readonly ack: DecisionAck;
-  /** Hash of the whole decision. */
   readonly message: string;
 }
 
 /** An accepted answer to a request for something other than consent. */
 export interface AnsweredPause {
   readonly ack: PauseAck;
-  /** Hash of the whole answer. */
   readonly content: string;
 }
 
@@ -130,7 +126,6 @@ export interface Standing {
   readonly grant?: string;
 }
 
-/** A resource that a result has named. */
 export interface Link {
   readonly server: string;
   readonly uri: string;
@@ -144,8 +139,6 @@ export interface RefusedCall {
   readonly key: string;
   readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
 }
-
-// Calls: the fields that states share, and what people were asked and have answered.
 
 /** A call as it is recorded: six statuses, of which some stand for several states. */
 export type CarriedCall =
@@ -218,7 +211,6 @@ interface Common {
 /** The fields of a judged call, whatever it waits for. */
 export interface Resolved extends Common {
   readonly judgement: ResolvedJudgement;
-  /** Number of dispatches so far. */
   readonly attempts: number;
   /** Call id of the first call of the turn with the same tool and arguments. */
   readonly duplicateOf?: string;
@@ -270,7 +262,6 @@ export interface Proposed extends Common {
   readonly status: 'proposed';
 }
 
-/** The call has its outcome. */
 export interface Settled extends Common {
   readonly status: 'settled';
   readonly outcome: Outcome;
@@ -282,8 +273,6 @@ export interface Settled extends Common {
   readonly edit?: Edit;
   readonly pause?: PauseEnding;
 }
-
-// An open request states its approvers, and how its deadline became what it is.
 
 /** A request that waits for people. Times are epoch ms. */
 export interface OpenRequest {
@@ -351,7 +340,6 @@ export interface QuestionProgress {
     | { readonly kind: 'cancelled' };
 }
 
-/** One of several consents to scopes. */
 export interface Agreed {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
   /** Epoch ms. */

@@ -11,7 +11,6 @@ export interface CatalogIdentity {
   readonly server: string;
 }
 
-/** Input with which a catalog workflow starts. */
 export interface CatalogBeginning extends CatalogIdentity {
   /** Made by somebody with a key: from its first event on it believes only what is proven (docs/adr/0047). */
   readonly signed?: true;
@@ -27,7 +26,6 @@ export interface ReviewInput extends CatalogIdentity {
     readonly setting: ToolSetting;
     readonly before: ToolSetting;
   }[];
-  /** Signature of the message, in trust mode `signed`. */
   readonly signed?: SignedChange;
   /** Hash of the trust set that the catalog holds; the same set is not returned again. */
   readonly trustHash?: string;

@@ -18,7 +18,6 @@ export interface ToolsetRef {
   readonly server: string;
   readonly tools: ArtifactRef;
   readonly allowedTools?: readonly string[];
-  /** End of the run's grant for the server, if known. */
   readonly grantExpiresAt?: string;
 }
 

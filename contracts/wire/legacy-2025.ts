@@ -4,13 +4,13 @@
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';
-import type { HeldQuestions as Questions } from '../schemas/legacy-2025.ts';
+import type { HeldQuestions } from '../schemas/legacy-2025.ts';
 import type { Grant } from '../schemas/run-spec.ts';
 import type { ServerBinding } from '../schemas/tool.ts';
 import type { ResultRoom, RunIdentity, ToolsetRef } from './identity.ts';
 import type { ProvisionProof } from './proofs.ts';
 
-export type HeldQuestions = Questions;
+export type { HeldQuestions };
 
 /** Acknowledges that people are asked. */
 export interface HeldAck {
@@ -18,10 +18,8 @@ export interface HeldAck {
   readonly deadline: string;
 }
 
-/** Argument of the query `heldInput`. */
-export type HeldPlace = Omit<Questions, 'requests'>;
+export type HeldPlace = Omit<HeldQuestions, 'requests'>;
 
-/** State of a question. */
 export type HeldWord =
   | { readonly kind: 'open' }
   /** Nobody answered, and nobody will; also for a question unknown to the run. */
@@ -38,9 +36,6 @@ export interface HeldTold {
   readonly code?: string;
 }
 
-// A run polls a task through an activity.
-
-/** A call that its server has made a task. */
 export interface BegunTask {
   /** Task, session, and the authorization that began it; only workers of the zone open the text. */
   readonly sealed: SealedState;
@@ -74,7 +69,6 @@ export interface PollInput {
 export const MOST_TRIES = 3;
 
 export type PollResult =
-  /** The server still works on the task. */
   | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }
   /** The server could not be asked, and may answer later. */
   | { readonly kind: 'unreached'; readonly message: string; readonly retryAfterMs?: number }

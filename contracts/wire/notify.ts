@@ -1,7 +1,9 @@
 /** Input of a message's activity. In history: arguments as lists show them, never redacted ones (INV-S1). */
 import type { Digest, Gathered, MessageEvent, NotifyRoute } from '../schemas/notify.ts';
 import type { ApproverRule } from '../schemas/policy.ts';
-import type { PauseKind, RequestStatus } from '../schemas/request.ts';
+import type { MessageRequest } from '../schemas/notify-message.ts';
+import type { PauseKind } from '../schemas/request.ts';
+import type { MessagesState } from '../schemas/run-state.ts';
 import type { RunIdentity } from './identity.ts';
 
 /** Set when a run is prepared, if policy tells anybody anything. */
@@ -19,31 +21,13 @@ export interface Addressees {
 }
 
 /** A request as messages show it. */
-export interface ToldRequest {
-  readonly callId: string;
-  readonly generation: number;
-  readonly server: string;
-  readonly tool: string;
-  /** JSON as lists show it: without what policy redacts, long strings cut each by itself, bounded. */
-  readonly arguments: string;
-  /** Who may decide, in words. */
-  readonly who: string;
-  readonly deadline: string;
-  readonly rules: readonly string[];
-  readonly explain?: readonly string[];
-  /** The subject, if it is not consent to the call. */
-  readonly about?: PauseKind;
-  /** Why it is asked again. */
-  readonly because?: string;
-  readonly closed?: { readonly status: RequestStatus; readonly by?: string };
-}
+export type ToldRequest = Omit<MessageRequest, 'url'>;
 
 /** What messages say of a run. */
 export interface ToldRun extends Pick<RunIdentity, 'namespace' | 'workflowId'> {
   readonly initiator: Pick<RunIdentity['initiator'], 'id' | 'tenant'>;
 }
 
-/** One message through one channel. */
 export interface MessageInput {
   /** The same for each try, and in later executions of the run; differs for every other message of the channel. */
   readonly key: string;
@@ -53,7 +37,6 @@ export interface MessageInput {
   readonly to: Addressees;
   /** At most `MOST_TOLD`. */
   readonly requests: readonly ToldRequest[];
-  /** Number of further requests that the message does not list. */
   readonly more?: number;
   /** Name that the channel gave to the message about the same request, to be followed. */
   readonly thread?: string;
@@ -83,24 +66,15 @@ export interface DigestCarry {
   readonly left: number;
   /** Keys of the newest messages of runs that it has had. */
   readonly keys: readonly string[];
-  /** Number of messages so far. */
   readonly round: number;
   /** Time for which it still gathers, ms. */
   readonly restMs: number;
-  /** True if a message of it has failed. */
   readonly hasFailed: boolean;
 }
 
 export const DIGEST_CARRY_VERSION = 1;
 
-export interface FailedMessage {
-  readonly channel: string;
-  readonly event: MessageEvent;
-  readonly calls: string[];
-  readonly code: string;
-  readonly message: string;
-  readonly at: string;
-}
+export type FailedMessage = MessagesState['failures'][number];
 
 /** An open request as it is told; times are epoch ms. */
 export interface Followed {
@@ -108,7 +82,6 @@ export interface Followed {
   /** The rule of the request, with its approvers of the last look. */
   readonly approvers: ApproverRule;
   readonly deadline: number;
-  /** The subject, if it is not consent to the call. */
   readonly about?: PauseKind;
   readonly reminded?: true;
   /** Time of the last escalation that was told. */
@@ -132,6 +105,5 @@ export interface CarriedMessages {
   readonly threads?: Readonly<Record<string, string>>;
   readonly sent: number;
   readonly failed: number;
-  /** The newest. */
   readonly failures: readonly FailedMessage[];
 }

@@ -23,13 +23,11 @@ export interface InputLeg {
   readonly state?: SealedState;
 }
 
-/** Why a call may be sent. */
 export type DispatchProof =
   | { readonly kind: 'policy'; readonly rules: readonly string[] }
   | {
       readonly kind: 'decision';
       readonly decision: SignedDecision;
-      /** The other approvals, if one was not enough. */
       readonly further?: readonly SignedDecision[];
       readonly generation: number;
       readonly approvers: ApproverRule;

@@ -5,7 +5,9 @@
  */
 import type { PauseKind } from '../schemas/request.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
+import type { Config } from '../schemas/config.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../schemas/json.ts';
+import type { LedgerFact } from '../schemas/ledger.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';
 import type { Initiator, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
@@ -16,21 +18,10 @@ import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identit
 import type { PreparedNotify } from './notify.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
-export interface ModelPrice {
-  readonly input: number;
-  readonly output: number;
-  readonly currency: string;
-}
+export type ModelPrice = NonNullable<Extract<LedgerFact, { kind: 'run.started' }>['price']>;
 
-/** No further model step begins once one of these is reached. */
-export interface StretchBounds {
-  /** Model steps of one stretch, at least 1. */
-  readonly turns: number;
-  /** From the beginning of an attempt. A message to the model waits for this time, and for a turn that began in it. */
-  readonly seconds: number;
-  /** UTF-8 bytes of the record as JSON. */
-  readonly bytes: number;
-}
+/** No further model step begins once one of these is reached. The time is that of one attempt. */
+export type StretchBounds = Config['execution']['stretch'];
 
 export interface PreparedRun {
   readonly specHash: string;
@@ -102,12 +93,10 @@ export interface ModelStepInput {
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
   readonly earlier?: Tally;
-  /** JSON Schema of the final answer. */
   readonly output?: JsonObject;
 }
 
 export interface ModelStepResult {
-  /** Call ids are already ours. */
   readonly parts: readonly AssistantPart[];
   /** Calls whose arguments were not a JSON object: call id → reason. */
   readonly malformed?: Readonly<Record<string, string>>;

@@ -68,7 +68,6 @@ export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
 }
 
-/** The result of a stretch. */
 export interface StretchResult extends StretchRecord {
   /** The model's final refusal of the step after the last turn: the run fails by it, and does not ask again. */
   readonly failed?: CodedFailure;
@@ -92,7 +91,6 @@ export interface BeginRecord extends StretchRecord {
 /** How far a call under way has come, as its server reported it (`notifications/progress`). */
 export interface ReportedProgress {
   readonly callId: string;
-  /** Time at which the call was sent. */
   readonly sentAt: string;
   /** In the server's own units; the number only grows. */
   readonly progress: number;

@@ -53,7 +53,6 @@ export interface DispatchInput {
   readonly input?: DispatchedInput;
   /** Set if the run can use what a lost worker leaves; if absent, the worker leaves nothing. */
   readonly resumable?: true;
-  /** The run can wait for a task. */
   readonly tasks?: true;
   /** Total time for which the server may wait for people on its open connection. Absent: it may not ask. */
   readonly hold?: { readonly seconds: number };
@@ -77,7 +76,6 @@ export interface ShownDefinition {
 }
 
 export type DispatchResult =
-  /** The call ended. */
   | {
       readonly kind: 'ended';
       readonly outcome: Outcome;
@@ -123,10 +121,7 @@ export type DispatchResult =
       readonly token?: TokenEvidence;
       readonly held?: readonly HeldTold[];
     }
-  /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
-
-// An activity lists the tools of one server.
 
 export interface DiscoverInput {
   readonly run: RunIdentity;
@@ -149,8 +144,6 @@ export interface TurnedAway {
   readonly server: string;
   readonly authorization: AuthorizationNeed;
 }
-
-// A dispatch carries the questions that a server asked before, and people's answers.
 
 interface DispatchedInput {
   /** Oldest first. */

@@ -21,7 +21,6 @@ export interface CatalogCarry {
   readonly signing?: CarriedTrust;
 }
 
-/** Only in trust mode `signed`. */
 interface CarriedTrust {
   readonly trust: CatalogTrust;
   /** Time of the last read of the trust set, epoch ms. */

@@ -126,8 +126,7 @@ function refreshedFact(
   };
 }
 
-// People read the difference of two definitions, field by field, before they acknowledge the newer one.
-
+/** People read the difference of two definitions, field by field, before they acknowledge the newer one. */
 export interface FieldDifference {
   /** Path in readable form: `inputSchema.properties.path.type`. */
   readonly path: string;

@@ -143,8 +143,7 @@ function shown(tool: string): string {
   return bounded(visible(tool), 128);
 }
 
-// A change of one tool's policy has a direction: it loosens, tightens, or does both.
-
+/** A change of one tool's policy has a direction: it loosens, tightens, or does both. */
 export type Direction = 'loosens' | 'tightens';
 
 export function changedSetting(before: ToolSetting, change: ToolChange): ToolSetting {
@@ -187,8 +186,6 @@ function letsIn(list: ApproverList | undefined, other: ApproverList | undefined)
   if (may.some((right) => other.may?.includes(right) !== true)) return true;
   return list.ids.some((id) => !other.ids.includes(id)) || list.groups.some((group) => !other.groups.includes(group));
 }
-
-// Administrators have their rights from the configuration.
 
 export function rightsOf(rules: CatalogRules, by: Approver): ReadonlySet<CatalogRight> {
   return new Set(rules.administrators.filter((who) => isNamedIn(rules, who, by)).flatMap(({ may }) => may));

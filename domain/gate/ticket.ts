@@ -21,7 +21,6 @@ export interface GateCall extends Owner {
 }
 
 const PREFIX = 'gate/';
-/** Hex digits of the part that names person and client. */
 const OWNER_LENGTH = 16;
 
 /** `gate/TENANT/OWNER/CALL`. Hashes keep persons and arguments out; who can list workflows can still try a guess. */
@@ -29,7 +28,6 @@ export function ticketIdOf({ tenant, person, client, server, tool, arguments: ar
   return `${ownerOf({ tenant, person, client })}${hashOf([person, client, server, tool, args])}`;
 }
 
-/** Beginning of the ids of all tickets of one person and client. */
 export function ownerOf({ tenant, person, client }: Owner): string {
   return `${PREFIX}${encodeURIComponent(tenant)}/${hashOf([person, client]).slice(0, OWNER_LENGTH)}/`;
 }

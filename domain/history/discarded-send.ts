@@ -61,7 +61,6 @@ function endingOfOutcome(outcome: unknown): SendEnding {
 export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly server: string;
   readonly tool: string;
-  /** Same as in `deedOf`. */
   readonly deed: string | undefined;
 }
 

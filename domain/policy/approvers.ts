@@ -18,6 +18,7 @@ import type {
   PolicyInput,
   RememberScope,
 } from '../../contracts/schemas/policy.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
 export interface Voter extends Approver {
@@ -30,7 +31,6 @@ interface People {
   readonly groups: string[];
 }
 
-/** How ids are compared; rules and catalogs say it. */
 export interface Compared {
   readonly idCase?: IdCase | undefined;
 }
@@ -204,25 +204,15 @@ function describeSeconds(seconds: number): string {
   return `${seconds / size} ${unit}`;
 }
 
-// Requests for something other than consent have these approvers.
-
-export interface Answerers {
-  readonly approvers: ApproverRule;
-  readonly deadlineSeconds: number;
-}
+/** Requests for something other than consent have these approvers. */
+export type Answerers = NonNullable<PreparedRun['answerers']>;
 
 export function answerersOf(
   { organisation, run }: { readonly organisation: PolicyInput & Compared; readonly run?: PolicyInput | undefined },
   initiatorId: string,
 ): Answerers {
-  const clauses = (
-    [
-      ['organisation', organisation],
-      ['run', run],
-    ] as const
-  ).flatMap(([layer, policy]) =>
-    policy?.approvers === undefined ? [] : [clauseOf(layer, policy.approvers, initiatorId)],
-  );
+  const lists = [['organisation', organisation.approvers] as const, ['run', run?.approvers] as const];
+  const clauses = lists.flatMap(([layer, list]) => (list === undefined ? [] : [clauseOf(layer, list, initiatorId)]));
   return {
     approvers: { ...approverRule(clauses, initiatorId), ...comparing(organisation) },
     deadlineSeconds: Math.min(

@@ -23,6 +23,7 @@ import type {
   OrganisationRule,
   PolicyInput,
   PolicyRuleInput,
+  RequestTimes,
   RuleMatch,
   ToolPolicyInput,
 } from '../../contracts/schemas/policy.ts';
@@ -30,7 +31,7 @@ import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { unhidden } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
 import { approverRule, clauseOf, comparing } from './approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
+import { DEFAULT_DEADLINE_SECONDS, ruleTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
 export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
@@ -186,16 +187,16 @@ export function withoutDoubt(rule: string): string {
 /** A run gives a verdict only if its policy states something for the call. */
 function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerVerdict[] {
   const considered = consider(policy, tool, ask);
-  const isSilent = policy.strategy === undefined && !statesDefault(policy, tool.server);
+  // Approvers alone, or rules about other tools, state no default.
+  const isSilent = policy.strategy === undefined && !hasLists(policy) && own(policy.servers, tool.server) === undefined;
   return judgeLayer('run', policy, isSilent ? considered.filter(({ rule }) => rule !== DEFAULT) : considered);
 }
 
-/** Two rules of a layer that name the same people need them once. */
 function distinct(clauses: readonly ApproverClause[]): ApproverClause[] {
   return [...new Map(clauses.map((clause) => [JSON.stringify(clause), clause])).values()];
 }
 
-interface Statement extends StatedTimes {
+interface Statement extends RequestTimes {
   readonly layer: LayerName;
   readonly approvers: PolicyInput['approvers'];
 }
@@ -263,7 +264,6 @@ export interface Considered extends Omit<LayerRule, 'matches'> {
 
 export interface JudgedTool {
   readonly server: string;
-  /** Original name. */
   readonly tool: string;
   readonly annotations: ToolAnnotations | undefined;
   /** Trust as the operator configured it, not as the server claims it. */
@@ -282,11 +282,6 @@ export function consider(policy: PolicyInput, tool: JudgedTool, ask: AskConditio
     if (decides && (holds === true || rule.action === 'deny')) break;
   }
   return considered;
-}
-
-/** True if a layer that may be silent states a default. Approvers alone, or rules about other tools, state none. */
-function statesDefault(policy: PolicyInput, server: string): boolean {
-  return hasLists(policy) || own(policy.servers, server) !== undefined;
 }
 
 const DEFAULT = 'default';

@@ -7,7 +7,6 @@
  */
 import type { SenderConstrained } from '../../contracts/schemas/credentials.ts';
 
-/** The algorithm of all our proofs. */
 export const PROOF_ALGORITHM = 'ES256';
 
 /** What is known of those who would have to take a bound token. Servers wrote it: it is read without trust. */

@@ -5,22 +5,14 @@
  * 2. A layer whose deadline may not be postponed is not overruled: its deadline bounds every postponement.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-
-export interface StatedTimes {
-  /** Undefined if the layer does not shorten the deadline. */
-  readonly deadlineSeconds: number | undefined;
-  readonly validForSeconds: number | undefined;
-  readonly extendableToSeconds: number | undefined;
-  readonly remindAfterSeconds: number | undefined;
-}
+import type { ApproverRule, RequestTimes } from '../../contracts/schemas/policy.ts';
 
 /**
  * An unstated time stays out, so that digests of rules without times do not change.
  * @param deadlineSeconds the shortest deadline of all layers
  */
 export function ruleTimes(
-  stated: readonly StatedTimes[],
+  stated: readonly RequestTimes[],
   deadlineSeconds: number,
 ): Pick<ApproverRule, 'validForSeconds' | 'extendableToSeconds' | 'remindAfterSeconds'> {
   const latest = Math.min(

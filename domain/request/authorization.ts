@@ -26,9 +26,9 @@ import {
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
-import { namedIn } from './decision.ts';
+import { namedIn, voterOf } from './decision.ts';
 import { outcomeFact } from './digest.ts';
-import { answererOf, answerFact, remembering, resumed } from './pause.ts';
+import { answerFact, remembering, resumed } from './pause.ts';
 
 /** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
@@ -98,7 +98,7 @@ function refuseConsent(state: WaitingForAnswer, answer: SignedAuthorization, at:
     const message = `${approver.id} consented for call ${callId} at ${decidedAt}; others must consent, too.`;
     return refuse('ALREADY_DECIDED', message, { callId, decidedBy: approver.id, decidedAt });
   }
-  if (isWanted(approvers, votersOf(state), answererOf(state, answer, at))) return undefined;
+  if (isWanted(approvers, votersOf(state), voterOf(state, answer, at))) return undefined;
   const message = `Enough of those like ${approver.id} have consented for call ${callId}; others are needed.`;
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
@@ -116,7 +116,7 @@ function refuseVoice(
 }
 
 function votersOf(state: WaitingForAnswer): Voter[] {
-  return (state.agreed ?? []).map(({ answer, decidedAt }) => answererOf(state, answer, decidedAt));
+  return (state.agreed ?? []).map(({ answer, decidedAt }) => voterOf(state, answer, decidedAt));
 }
 
 /** Records an admitted answer. @param at epoch ms */
@@ -129,7 +129,7 @@ export function authorize(
   const due = tellDue(asked, at);
   const { state } = due;
   const isPartial =
-    answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), answererOf(state, answer, at)]);
+    answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), voterOf(state, answer, at)]);
   const facts = [...due.facts, authorizedFact(state, answer, isPartial)];
   if (isPartial) {
     const asking = { ...state, agreed: [...(state.agreed ?? []), { answer, decidedAt: at }] };
@@ -185,7 +185,6 @@ function newestGrant(run: Run, server: string): Grant | undefined {
   return answer?.kind === 'grant' ? answer.grant : undefined;
 }
 
-/** Returns what a dispatch receives: the consents to this call, and the newest grant for its server. */
 export function authorizationsOf(run: Run, { judgement, authorized = [] }: Dispatched): readonly Authorized[] {
   return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
 }

@@ -31,6 +31,7 @@ import {
   move,
   type Run,
   type WaitingForConsent,
+  withoutComment,
   withRequest,
 } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -62,16 +63,12 @@ export function refuseExtension({ request }: Asking, decision: Postponement, end
   return undefined;
 }
 
-/** Moves the deadline, and keeps the extension as proof. */
 export function extended(state: WaitingForConsent, decision: Postponement, decidedAt: number): WaitingForConsent {
   const { request } = state;
-  // The ledger has the comment, so the state drops it. A signed decision is kept whole, as its signature covers it.
-  const { comment: _, ...unsigned } = decision;
-  const kept = decision.signature === undefined ? unsigned : decision;
   const { from = request.deadline, by = [] } = request.extended ?? {};
   return withRequest(state, {
     deadline: Date.parse(decision.until),
-    extended: { from, by: [...by, { decision: kept, decidedAt }] },
+    extended: { from, by: [...by, { decision: withoutComment(decision), decidedAt }] },
   });
 }
 
@@ -112,8 +109,6 @@ export function instantOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-// Reminders and escalations happen by time alone.
-
 interface Step {
   readonly kind: 'reminder' | 'escalation';
   /** Epoch ms. */
@@ -131,7 +126,6 @@ function stepsOf({ approvers, openedAt }: OpenRequest): Step[] {
   return steps.sort((one, other) => one.at - other.at);
 }
 
-/** Returns the next reminder or escalation, if nobody decides before it. */
 export function nextStep(request: OpenRequest): Step | undefined {
   return stepsOf(request).find(({ at }) => isUntold(request, at) && at < request.deadline);
 }

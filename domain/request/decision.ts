@@ -11,6 +11,7 @@
  * One file, because whether a decision counts is one question with one order of checks.
  */
 import { defined } from '../../contracts/defined.ts';
+import { turnOf } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
@@ -36,6 +37,7 @@ import {
   type RunIds,
   voted,
   type WaitingForConsent,
+  withoutComment,
 } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -157,7 +159,11 @@ function refuseVote(
 }
 
 /** Approver and time since the opening: both decide for which list of the rule the vote counts. @param at epoch ms */
-function voterOf({ request }: Asking, { approver }: Decision, at: number): Voter {
+export function voterOf(
+  { request }: Pick<Asking, 'request'>,
+  { approver }: Pick<Decision, 'approver'>,
+  at: number,
+): Voter {
   return { ...approver, after: at - request.openedAt };
 }
 
@@ -274,10 +280,9 @@ function counted(
       const agreed = [...votes, { decision, decidedAt }].map((vote) => voterOf(state, vote.decision, vote.decidedAt));
       if (isMet(request.approvers, agreed))
         return { next: decided(state, { decision, decidedAt }), status: 'approved' };
-      // The ledger has the comment, so an unsigned vote drops it: votes travel with the request.
-      const { comment: _, ...unsigned } = decision;
-      const vote = decision.signature === undefined ? unsigned : decision;
-      return { next: voted(state, [...votes, { decision: vote, decidedAt }]), status: 'counted' };
+      // Votes travel with the request.
+      const vote = { decision: withoutComment(decision), decidedAt };
+      return { next: voted(state, [...votes, vote]), status: 'counted' };
     }
   }
 }
@@ -287,8 +292,6 @@ export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver
   const named = new Set(rules.flatMap(groupsOf));
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
-
-// A request refuses an answer: it is closed, it changed since it was read, it is over, or it expects another update.
 
 /** The update that answers a request, by what the request is about. */
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
@@ -372,11 +375,6 @@ function isOver({ turn, calls }: Run, asked: number): boolean {
   return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
 }
 
-/** `NaN` for an id that is not ours: no turn had it. */
-function turnOf(callId: string): number {
-  return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
-}
-
 function refuseDecided(
   { callId, decidedBy, decidedAt }: { readonly callId: string; readonly decidedBy: string; readonly decidedAt: string },
   what: string,
@@ -385,8 +383,6 @@ function refuseDecided(
   const message = `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.${since}`;
   return refuse('ALREADY_DECIDED', message, { callId, decidedBy, decidedAt });
 }
-
-// Approvers edit the arguments, or answer in the tool's place, by a right that the rule gives.
 
 export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {
   return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
@@ -412,17 +408,17 @@ export function refuseRight({ request, unsure, input, judgement }: Asking, decis
   return unsure === undefined ? undefined : fixed(`An earlier attempt of call ${callId} may have run`);
 }
 
-/** Refuses an answer over `limits.resultBytes`: the transcript holds it like a tool's result. */
-export function refuseLongAnswer(
-  { callId, answer }: Extract<SignedDecision, { kind: 'respond' }>,
+/** Refuses words in a tool's place over `limits.resultBytes`: the transcript holds them like a tool's result. */
+export function refuseLong(
+  { callId }: Pick<Decision, 'callId'>,
+  path: 'answer' | 'result',
+  words: string,
   { resultBytes }: Pick<Limits, 'resultBytes'>,
 ): Refusal | undefined {
-  const bytes = byteLength(answer);
+  const bytes = byteLength(words);
   if (bytes <= resultBytes) return undefined;
-  return refuse('DECISION_INVALID', `The answer has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
-    callId,
-    path: 'answer',
-  });
+  const message = `The ${path} has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`;
+  return refuse('DECISION_INVALID', message, { callId, path });
 }
 
 export function notPermitted(right: DecisionRight, callId: string): Refusal {

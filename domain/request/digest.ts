@@ -16,12 +16,8 @@ import type { PreparedRun } from '../../contracts/wire/run.ts';
 import type { Asking, RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 
-export interface DigestParts {
-  readonly namespace: string;
-  readonly tenant: string;
-  readonly workflowId: string;
+export interface DigestParts extends RunIds {
   readonly callId: string;
-  readonly runId: string;
   readonly generation: number;
   readonly target: ToolTarget;
   readonly arguments: JsonObject;
@@ -68,8 +64,6 @@ export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: read
   // The signature is left out: a spec signed anew is the same spec.
   return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
 }
-
-// These ledger facts are made in more than one place.
 
 type Request = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
 

@@ -24,6 +24,7 @@ import {
   type Run,
   type RunIds,
   type WaitingForConsent,
+  withoutComment,
 } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -136,10 +137,9 @@ export function acceptEdit(
   };
 }
 
-/** A signed decision is kept whole, as its signature covers it. Another one is kept without its comment. */
 function voteOf(decision: EditDecision, approver: Approver, at: number): Vote {
-  const { comment: _, ...said } = decision;
-  return { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
+  const isSigned = decision.signature !== undefined;
+  return { decision: isSigned ? decision : withoutComment({ ...decision, approver }), decidedAt: at };
 }
 
 function editBy(by: string, decisionId: string, { call, edit, request }: WaitingForConsent, at: number): Edit {

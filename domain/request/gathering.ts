@@ -123,7 +123,6 @@ export function closingIn(entries: readonly LedgerEntry[], { callId, generation 
   return { told, approvers };
 }
 
-/** How a fact closes its request; undefined if it does not. */
 function closedBy(fact: LedgerFact): Closed | undefined {
   switch (fact.kind) {
     case 'decision.accepted': {
@@ -151,7 +150,6 @@ const DECIDED: Readonly<Partial<Record<DecisionKind, Closed['status']>>> = {
   respond: 'answered',
 };
 
-/** What the organisation says of who is told. */
 export type NotifyPolicy = Pick<OrganisationPolicy, 'notify' | 'rules'>;
 
 /**

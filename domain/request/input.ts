@@ -87,8 +87,6 @@ export function withAnswers(
   return [...answers.filter(({ hash }) => !hashes.has(hash)), ...fresh];
 }
 
-// The answer to a form is checked field by field.
-
 interface Problem {
   readonly path: string;
   readonly reason: string;

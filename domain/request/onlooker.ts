@@ -21,7 +21,6 @@ export interface Onlooker extends Approver {
   readonly idCase?: IdCase | undefined;
 }
 
-/** The facts of a run that say who may see it. */
 export interface SeenRun {
   readonly tenant: string;
   readonly initiator: string;
@@ -32,7 +31,6 @@ export function seesRun({ tenant, initiator }: SeenRun, person: Onlooker): boole
   return tenant === person.tenant && (person.seesAll || isSamePerson(person, initiator, person.id));
 }
 
-/** True if the person may see this request of the run. */
 export function seesRequest(run: SeenRun, request: Pick<Decidable, 'approvers' | 'votes'>, person: Onlooker): boolean {
   return run.tenant === person.tenant && (person.seesAll || maySee(request, person, run.initiator));
 }

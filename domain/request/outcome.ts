@@ -24,12 +24,12 @@ import {
   settled,
   type WaitingForAnswer,
 } from '../state/run.ts';
-import { byteLength, sha256Hex } from '../text/canonical.ts';
-import { type Refusal, refuse } from '../text/refusal.ts';
+import { sha256Hex } from '../text/canonical.ts';
+import type { Refusal } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
-import { namedIn } from './decision.ts';
+import { namedIn, refuseLong, voterOf } from './decision.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
-import { answererOf, answerFact, remembering, resumed } from './pause.ts';
+import { answerFact, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
 /** Records an admitted resolution. @param at epoch ms */
@@ -63,7 +63,7 @@ function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolut
   const { request } = state;
   const { definitionHash } = state.judgement.target;
   const next = resumed(state, { resolution, decidedAt: at, request, definitionHash });
-  if (isMet(request.approvers, [answererOf(state, resolution, at)])) return next;
+  if (isMet(request.approvers, [voterOf(state, resolution, at)])) return next;
   return reopened(next, {
     at,
     because: `OUTCOME_UNKNOWN: ${approver.id} wants the call sent again, and others must agree. It may have run: ${request.about.message}`,
@@ -72,19 +72,12 @@ function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolut
   });
 }
 
-/** Refuses a recorded result over `limits.resultBytes`: the transcript holds it like a tool's result. */
+/** Refuses a recorded result over `limits.resultBytes`. */
 export function refuseLongResult(
   resolution: SignedResolution,
-  { resultBytes }: Pick<Limits, 'resultBytes'>,
+  limits: Pick<Limits, 'resultBytes'>,
 ): Refusal | undefined {
-  if (resolution.kind !== 'succeeded') return undefined;
-  const { callId, result } = resolution;
-  const bytes = byteLength(result);
-  if (bytes <= resultBytes) return undefined;
-  return refuse('DECISION_INVALID', `The result has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
-    callId,
-    path: 'result',
-  });
+  return resolution.kind === 'succeeded' ? refuseLong(resolution, 'result', resolution.result, limits) : undefined;
 }
 
 function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }>): Outcome {
@@ -95,7 +88,6 @@ function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }
       { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
 }
 
-/** The part of a resolution that is about the call itself. */
 type Said =
   | { readonly kind: 'retry' }
   | { readonly kind: 'succeeded'; readonly result: string }
@@ -112,11 +104,8 @@ function resolvedFact(state: WaitingForAnswer<OutcomePause>, resolution: SignedR
   return { kind: 'outcome.resolved', ...answerFact(state, resolution), ...hash };
 }
 
-// The request for an outcome shows what the run and the worker know of the call.
-
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** Characters shown of a server's message. */
 const LONGEST_MESSAGE = 1_000;
 
 /** @param handedAt when the run handed the call to a worker, epoch ms */

@@ -12,7 +12,7 @@ import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/sch
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
 import type { Asked, Retry, Unsure } from '../../contracts/wire/carry.ts';
 import type { PauseProof } from '../../contracts/wire/proofs.ts';
-import { mayDecide, type Voter } from '../policy/approvers.ts';
+import { mayDecide } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
   type Answerable,
@@ -35,7 +35,7 @@ import {
 import { hashOf } from '../text/canonical.ts';
 import { refuse } from '../text/refusal.ts';
 import { instantOf } from './deadline.ts';
-import { type AdmissionOf, admitTo, namedIn } from './decision.ts';
+import { type AdmissionOf, admitTo, namedIn, voterOf } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
 
@@ -47,7 +47,6 @@ export interface Pausing {
   readonly at: number;
   readonly approvers: ApproverRule;
   readonly deadlineSeconds: number;
-  /** Set if the call may have run. */
   readonly unsure?: Unsure;
   /** Set if the same was asked before, and the answer does not hold. */
   readonly because?: string;
@@ -94,7 +93,6 @@ export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausi
   });
 }
 
-/** A parsed answer, with its signature if it has one. */
 export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
 
 /** Admits an answer, recognises a repeat, or says why it does not count. @param now epoch ms */
@@ -118,14 +116,9 @@ export function admitAnswer(
   if (admission.kind !== 'accept') return admission;
   const { callId, approver } = answer;
   const { state } = admission;
-  if (mayDecide(state.request.approvers, answererOf(state, answer, now))) return admission;
+  if (mayDecide(state.request.approvers, voterOf(state, answer, now))) return admission;
   const message = `${approver.id} may not answer for call ${callId}; the request lists who may.`;
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
-}
-
-/** The person and the time since the request opened. @param at epoch ms */
-export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
-  return { ...approver, after: at - request.openedAt };
 }
 
 /** Remembers the acknowledgement, so that a resent answer gets it again (INV-D3). @param at epoch ms */
@@ -150,8 +143,6 @@ export function remembering(
 function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): string {
   return hashOf({ asked, answer }).slice(0, 32);
 }
-
-// Every answer to a pause is one ledger fact, with the same fields for each kind.
 
 interface Said<Kind extends string> extends Answerable {
   readonly kind: Kind;
@@ -184,7 +175,6 @@ export function answerFact<Kind extends string>(
   };
 }
 
-/** The answered request in the shape that a dispatch takes. */
 export function pauseProof<About extends Pause>({
   decidedAt,
   request,

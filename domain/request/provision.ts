@@ -157,7 +157,6 @@ export function forgotten(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], ({ input: _, ...begins }) => ({ call: notSent(begins), facts: [] }));
 }
 
-/** Returns an answer in the shape that the dispatch activity takes. */
 export function provisionProof({ provision, ...asked }: Provided): ProvisionProof {
   return { provision, ...pauseProof(asked) };
 }

@@ -26,7 +26,6 @@ export function checkSignedDecision(
   return checkSignedAnswer('decide', decision, ids, trust, now);
 }
 
-/** Checks the signature of any answer to a request. */
 export function checkSignedAnswer(
   purpose: AnswerPurpose,
   { signature, ...message }: Answerable & { readonly signature?: string },

@@ -37,6 +37,7 @@ import {
   type RunIds,
   type Sendable,
   type WaitingForConsent,
+  withoutComment,
 } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -158,7 +159,6 @@ function agreedTo({ decisions }: Pick<Standing, 'decisions'>): readonly Approver
   return decisions.map(({ approver }) => approver);
 }
 
-/** Approves the request with the earlier decisions. */
 function approvedBy(state: WaitingForConsent, { id, decisions, decidedAt }: Standing): Approved {
   const [decision, ...others] = decisions;
   // Sound: a standing decision has at least one decision.
@@ -226,14 +226,6 @@ function bytesOf(args: JsonObject, approvers: ApproverRule, decisions: readonly 
   return byteLength(canonicalJson([args, approvers, decisions]));
 }
 
-/** Drops the comment, which the ledger has. A signed decision is kept whole, as its signature covers it. */
-function withoutComment(decision: SignedDecision): SignedDecision {
-  if (!('comment' in decision) || decision.signature !== undefined) return decision;
-  const { comment: _, ...said } = decision;
-  return said;
-}
-
-/** Returns the proof that a dispatch receives. */
 export function proofOf(standing: Standing): DispatchProof {
   const { id, decisions, callId, generation, approvers, connection, grant } = standing;
   return {
@@ -267,8 +259,6 @@ export function shownStanding(standing: Standing): StandingDecision {
     at: new Date(decidedAt).toISOString(),
   };
 }
-
-// Standing decisions begin, answer calls and end here; each of these changes is a fact of the ledger.
 
 /** Number of newest withdrawn standing decisions remembered, so that a repeated withdrawal gets the first answer. */
 export const MOST_FORGOTTEN = 100;
@@ -396,7 +386,6 @@ export function admitForget({ standing = [], forgotten = [] }: Run, { standing: 
   });
 }
 
-/** Lists the calls that the standing decision has approved and that are not sent. */
 export function callsApprovedBy({ calls }: Run, { id }: Standing): readonly Sendable[] {
   return calls.filter(isSendable).filter(({ consent }) => consent?.made.standing === id);
 }

@@ -40,14 +40,11 @@ import { shownOf } from './deadline.ts';
 
 /** Time before the deadline at which `expiring` is told, if a route states none. */
 const DEFAULT_EXPIRING_SECONDS = 3_600;
-/** Requests that one message lists. */
 const MOST_TOLD = 20;
 export const REASON_CHARACTERS = 300;
 
-/** Something that happened to a request. */
 export interface Told {
   readonly event: MessageEvent;
-  /** The call as it is then. */
   readonly state: CallState;
   readonly generation: number;
   /** The rule of the request, with its approvers of that time. */

@@ -107,7 +107,6 @@ export function shownThrottled({ call, judgement, wait }: Throttled): HeldCall {
 // A call has a bounded number of attempts, with growing waits. `workflows/run/call.ts` says which endings allow another
 // one.
 
-/** Attempts of one call, the first included. */
 const MOST_ATTEMPTS = 5;
 const FIRST_WAIT_MS = 1_000;
 const LAST_WAIT_MS = 60_000;

@@ -54,7 +54,6 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
   return { run: { ...replaceCall(run, call), expired }, facts };
 }
 
-/** Settles a call, and closes its open request. */
 export function endedBy(state: Exclude<CallState, Settled>, outcome: Outcome, token?: TokenEvidence): Moved {
   const { callId } = state.call;
   const call = settled(state, outcome);
@@ -100,9 +99,7 @@ export function askedAgain(
   });
 }
 
-// A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2).
-
-/** Returns the generation of a request that opens now. */
+/** A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2). */
 export function nextGeneration({ consent, asked = 0 }: Dispatched | Sendable): number {
   return Math.max(consent?.request.generation ?? 0, asked) + 1;
 }
@@ -113,7 +110,6 @@ export interface Reopening {
   /** The rule of a stricter policy, or the former rule, or the caller's default. */
   readonly approvers: ApproverRule;
   readonly deadlineSeconds: number;
-  /** Set if the tool's definition differs from the shown one. */
   readonly definition?: ShownDefinition;
   /** False in runs that an older build asked (patch `as-documented`): the attempts do not count anew from here on. */
   readonly isAnew?: boolean;
@@ -129,7 +125,6 @@ export function warned({ unsure, asked }: Dispatched | Sendable, because: string
     : `OUTCOME_UNKNOWN: it was sent before and may have run. ${because}`;
 }
 
-/** Opens a new request for a call that was not sent and whose consent no longer holds. */
 export function reopened(
   state: Dispatched | Sendable,
   { at, because, approvers, deadlineSeconds, definition, isAnew = true }: Reopening,

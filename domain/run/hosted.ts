@@ -25,11 +25,9 @@ export interface Executing {
   readonly isBound: boolean;
   /** True if a catalog sets the server's tools: it lists them itself. */
   readonly hasCatalog: boolean;
-  /** Place of the server in the spec. */
   readonly path: string;
 }
 
-/** Returns who calls the server. */
 export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
   const { server, configured = 'local', asked = configured, path } = given;
   if (asked !== configured && configured !== 'auto' && !(asked === 'auto' && configured === 'local'))

@@ -104,12 +104,11 @@ export class Journal {
     this.#transcriptDigest = extendDigest(this.#transcriptDigest, message);
   }
 
-  /** Returns the entries [from, to) that this execution holds. */
+  /** Returns the entries [from, to) that this execution holds; `messages` does so for messages. */
   entries(from: number, to: number): readonly LedgerEntry[] {
     return this.#entries.slice(Math.max(0, from - this.ledgerFrom), Math.max(0, to - this.ledgerFrom));
   }
 
-  /** Returns the messages [from, to) that this execution holds. */
   messages(from: number, to: number): readonly Message[] {
     return this.#messages.slice(Math.max(0, from - this.transcriptFrom), Math.max(0, to - this.transcriptFrom));
   }

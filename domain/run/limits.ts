@@ -47,7 +47,6 @@ export function resultRoom(
   return sharedBy > 1 ? { resultBytes: share, sharedBy } : { resultBytes: share };
 }
 
-/** Returns use and bound of each limit that ends a run. */
 export function limitsState(run: Run, limits: Limits): LimitsState {
   const { inputTokens, outputTokens } = run.usage;
   return {
@@ -103,8 +102,6 @@ export function overLimit(
     denied.set(callId, { kind: 'deny', rules: [`limits/${limit}`], code, message });
   }
 }
-
-// The cost of model steps is counted in whole millionths of one currency.
 
 const MILLION = 1_000_000n;
 
@@ -195,8 +192,6 @@ function keyOf(state: CallState): string | undefined {
   const target = judgementOf(state)?.target;
   return target === undefined ? undefined : toolKey(target);
 }
-
-// One execution of a run or a catalog hands over to the next for one of these reasons, within these bounds.
 
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the rest is for those under way. */
 export const MOST_UPDATES = 1_500;

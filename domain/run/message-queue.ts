@@ -112,7 +112,6 @@ export function stopped(run: Run, stop: Stop): Change {
   };
 }
 
-/** Empties the queue, because the model now reads its messages. */
 export function unqueued(run: Run): Run {
   return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
 }

@@ -9,7 +9,6 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { isFields } from '../shapes/inputs.ts';
 import { canonicalJson } from '../text/canonical.ts';
 
-/** The call that the caller wants. */
 export interface WantedCall {
   /** `server/tool`, the tool as its server spells it. */
   readonly tool: string;

@@ -34,7 +34,6 @@ import { costOf, EMPTY_TALLY, reachedLimit } from './limits.ts';
 import { toolsetOf } from './toolset.ts';
 import { dispatchOf, judgedAll, judgementsOn, keyOf } from './turn.ts';
 
-/** Counts of a run, as a stretch begins with them. */
 export function stretchState(run: Run, counts: boolean): StretchState {
   const { startedAt, turn, totalCalls, usage, spent, tally, refusals } = run;
   return {
@@ -68,7 +67,6 @@ export function openedTurn(
   return judgedAll(open, all, policyVersion, ids, at).run;
 }
 
-/** True if every call of the turn may leave within the stretch. */
 export function leavesWhole({ calls }: Run, { servers, state: { refused = [] } }: StretchInput): boolean {
   const mayLeave = (state: CallState): state is Cleared =>
     state.status === 'cleared' &&
@@ -144,12 +142,10 @@ function letGo(run: Run, callId: string): Change {
   return change;
 }
 
-/** The run after the calls of a turn, as far as they are known. */
 export function afterCalls(run: Run, calls: readonly StretchedCall[]): Run {
   return deedsOf(calls).reduce((now, { apply }) => apply(now).run, run);
 }
 
-/** Returns the dispatch of one call of an open turn. */
 export function stretchDispatch(
   { step, dispatch: { authorizations = {}, input, ...same }, servers }: StretchInput,
   run: Run,

@@ -31,7 +31,6 @@ export interface OfferedTool {
   readonly hash: string;
   /** Number of refreshes of the server's catalog at the time of pinning; absent if there was no catalog. */
   readonly catalogRefreshes?: number;
-  /** Hash of how the server was reached at the time of pinning. */
   readonly reachedBy?: string;
   /** Set if the provider of a model calls the server. */
   readonly hosted?: HostedBy;
@@ -97,7 +96,6 @@ function hashedName(server: string, tool: string): string {
 
 export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
 
-/** MCP method. */
 const LIST = 'tools/list';
 
 /** Opens a request for the authorization; undefined once the list was asked about too often. */
@@ -155,8 +153,6 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }
-
-// How the tools of a run's servers are asked for, and what the run keeps of the answers.
 
 /** Asks one server for its tools, with the grant that the run was started with. */
 export function listingInput(

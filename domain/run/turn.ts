@@ -68,9 +68,7 @@ export function judgementsOn(
   return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...verdicts];
 }
 
-// The input of a dispatch. A run adds what people said; a stretch sends what policy allowed.
-
-/** The parts that the dispatches of all calls of a turn share. */
+/** The input of a dispatch. A run adds what people said; a stretch sends what policy allowed. */
 export type DispatchParts = Pick<
   DispatchInput,
   'run' | 'runId' | 'decidedIn' | 'toolset' | 'runPolicy' | 'signedSpec' | 'tasks'
@@ -117,8 +115,6 @@ export function dispatchOf(
     ...defined({ approvalRequestId: call.approvalRequestId, storedAnswerId: call.storedAnswerId }),
   };
 }
-
-// A turn closes.
 
 /** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */
 export function resultsOf({ calls }: Run): CallResult[] {
@@ -172,7 +168,6 @@ export const MOST_REFUSALS = 100;
 /** Characters of the reason that a repeat gets: the model has read all of it once. */
 const REASON_CHARACTERS = 300;
 
-/** Remembers the refusals of the turn that closes. */
 function withRefusals(run: Run): Run {
   const added = run.calls.filter(isSettled).flatMap(refusalOf);
   if (added.length === 0) return run;

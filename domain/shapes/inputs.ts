@@ -177,7 +177,6 @@ const span = (value: unknown): boolean => isFiniteNumber(value) && value >= 0 &&
 
 const word = (expected: string) => (value: unknown) => value === expected;
 const each = (shape: Shape) => (value: unknown) => Array.isArray(value) && value.every((item) => fits(item, shape));
-/** An object with any names. */
 const every = (shape: Shape) => (value: unknown) => isFields(value) && each(shape)(Object.values(value));
 const either =
   (...shapes: readonly Shape[]) =>

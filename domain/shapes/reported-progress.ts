@@ -3,7 +3,6 @@ import { defined } from '../../contracts/defined.ts';
 import type { ReportedProgress } from '../../contracts/wire/stretch.ts';
 import { isCallId, isFields, isFiniteNumber, isInstant } from './inputs.ts';
 
-/** Most calls whose progress one heartbeat tells. */
 export const MOST_REPORTED = 20;
 
 /** Reads the progress of one call; undefined if there is none, or none that can be believed to be one. */
@@ -14,7 +13,6 @@ export function progressIn(details: unknown): ReportedProgress | undefined {
   return { callId, sentAt, progress, ...defined({ total: isFiniteNumber(total) ? total : undefined }) };
 }
 
-/** Reads the progress of the calls within a stretch. */
 export function progressOfStretch(beat: unknown): readonly ReportedProgress[] {
   const reported = isFields(beat) ? beat['progress'] : undefined;
   if (!Array.isArray(reported)) return [];

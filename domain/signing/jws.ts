@@ -74,7 +74,6 @@ export function wasGoodAt(signature: string, seconds: number, grace = 0): boolea
   return seconds >= Number(claims['iat']) - SIGNING.skew && seconds < Number(claims['exp']) + grace;
 }
 
-/** Returns what the ledger keeps of a verified signature. */
 export function signatureEvidence(signature: string): SignatureEvidence {
   const read = readJws(signature);
   const { kid, claims } = read.kind === 'read' ? read.jws : { kid: '', claims: {} as Fields };
@@ -97,9 +96,6 @@ function bad(reason: string): ReadJws {
   return { kind: 'bad', reason };
 }
 
-// Trusted keys of a configuration document are turned here into the form that verifiers hold.
-
-/** Returns the keys that may sign for a tenant. */
 export function trustedKeysFor(jwks: readonly TrustedJwk[], tenant: string): TrustedKey[] {
   return jwks.filter(({ countersign }) => countersign.tenants.includes(tenant)).map(compact);
 }

@@ -23,7 +23,6 @@ export interface SignedFor {
   readonly runId?: string;
   /** sha256 over the canonical JSON of the message without its signature. */
   readonly payload: string;
-  /** Id of the message, if it has one. */
   readonly jti?: string;
   /** `issuer|subject`. */
   readonly person: string;
@@ -129,7 +128,6 @@ function beyondKey({ iss, sub, groups }: SignedClaims, key: TrustedKey): string 
   return group === undefined ? undefined : `group ${group}`;
 }
 
-/** True if the person may send such an update. */
 export function maySend(
   purpose: 'say' | 'stop',
   { may }: Pick<TrustSet, 'may'>,
@@ -171,7 +169,6 @@ export interface Opened {
   readonly signature?: string;
 }
 
-/** Takes the signature off a message. */
 export function openMessage(input: unknown): Opened {
   if (!isFields(input)) return { message: input };
   const { signature, ...message } = input;

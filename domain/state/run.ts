@@ -77,7 +77,6 @@ export function isSettled(state: CallState): state is Settled {
  * made by a reset starts anew: decisions made before the reset do not count.
  */
 export interface Execution {
-  /** Temporal run id. */
   readonly runId: string;
   /** Differs from `runId` in a run made by a reset (Temporal `WorkflowInfo`). */
   readonly originalRunId: string;
@@ -93,7 +92,6 @@ export function decidedIn(execution: Execution): readonly string[] {
   return execution.runId === execution.originalRunId ? [...execution.earlier, execution.runId] : [execution.runId];
 }
 
-/** Returns the list that the next execution carries as `earlier`. */
 export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
@@ -122,7 +120,6 @@ export interface Change {
 
 /** Number of decision ids that a run remembers; DESIGN "Transcript and size". */
 export const MOST_ANSWERED = 1_000;
-/** Number of other answers that a run remembers. */
 export const MOST_PAUSES_ANSWERED = 200;
 
 /** Remembers an answer, and forgets the oldest of its kind if there are too many. */
@@ -173,7 +170,6 @@ export function callOf(run: Run, callId: string): CallState | undefined {
   return run.calls.find(({ call }) => call.callId === callId);
 }
 
-/** Returns the run with this call in place of the one with the same id. */
 export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }
@@ -204,8 +200,6 @@ export function repaired(run: Run): Run {
   return { ...run, repairs: run.repairs + 1 };
 }
 
-/** Returns the calls that a model step proposed, in the model's order. */
-
 export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'malformed'>): ProposedCall[] {
   return parts.flatMap((part) => {
     if (part.type !== 'call') return [];
@@ -227,8 +221,6 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
 export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
   return grants.filter(({ request }) => request.about.server === server);
 }
-
-// The life of one call.
 
 /** The fields by which every answer names the request that it answers. */
 export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
@@ -278,7 +270,6 @@ interface Sent extends Resolved {
   readonly grant?: Grant;
 }
 
-/** A dispatch is under way. */
 export interface InFlight extends Sent {
   readonly status: 'in-flight';
 }
@@ -289,7 +280,6 @@ export interface AskingOnConnection extends Resolved {
   readonly request: PauseRequest<InputPause>;
   readonly questions: Pick<QuestionProgress, 'rounds' | 'waited'>;
   readonly consent?: Consent;
-  /** The same as of a call in flight. */
   readonly grant?: Grant;
 }
 
@@ -334,7 +324,6 @@ export function requestOf(state: CallState): OpenRequest | undefined {
   return state.status === 'settled' || isAsking(state) ? state.request : state.consent?.request;
 }
 
-/** Returns the decision that let the call leave or ended it. */
 export function decisionOn(state: CallState): MadeDecision | undefined {
   if (state.status === 'proposed') return undefined;
   return state.status === 'settled' ? state.made : state.consent?.made;
@@ -363,7 +352,6 @@ export function requestStatusOf(state: CallState): RequestStatus {
   }
 }
 
-/** Changes the request of a call that waits for people. */
 export function withRequest<State extends Asking>(
   state: State,
   change: Partial<Pick<OpenRequest, 'deadline' | 'extended' | 'told'>>,
@@ -399,7 +387,6 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
   };
 }
 
-/** Marks a call that repeats an earlier one of its turn. */
 export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
   if (duplicateOf === undefined || (state.status !== 'waiting-for-consent' && state.status !== 'cleared')) return state;
   return { ...state, duplicateOf };
@@ -499,8 +486,6 @@ export function resolvedOf({
 
 export type ConsentRequest = OpenRequest & { readonly about?: never };
 
-// A call is settled in one way, whatever ended it.
-
 /**
  * Settles a call. An earlier dispatch that may have run keeps the outcome `unknown` (invariant 3).
  * @param made the decision that ended the call, if another one than that which let the call leave
@@ -543,6 +528,14 @@ function isKnown(outcome: Outcome): boolean {
 
 /** An approval with other arguments than were shown (`domain/request/edit.ts`). */
 export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+/** Drops the comment, which the ledger has. A signed decision is kept whole, as its signature covers it. */
+export function withoutComment<Decision extends SignedDecision>(decision: Decision): Decision {
+  if (decision.signature !== undefined) return decision;
+  const { comment: _, ...said } = { comment: undefined, ...decision };
+  // Sound: a comment may be missing.
+  return said as Decision;
+}
 
 export function isEdit(decision: SignedDecision): decision is EditDecision {
   return decision.kind === 'approve' && decision.arguments !== undefined;

@@ -36,7 +36,6 @@ export function hashOf(value: unknown): string {
   return sha256Hex(canonicalJson(value));
 }
 
-/** Length in UTF-8 bytes. */
 export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }
@@ -67,7 +66,6 @@ export function fromBase64url(text: string): Uint8Array | undefined {
   return held === 0 ? bytes : undefined;
 }
 
-/** Undefined if the bytes are not UTF-8. */
 export function utf8Text(bytes: Uint8Array): string | undefined {
   try {
     return decodeURIComponent([...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));

@@ -37,8 +37,6 @@ export function splitTool(qualified: string): { readonly server: string; readonl
   return { server: qualified.slice(0, at), tool: qualified.slice(at + 1) };
 }
 
-// A wrong tool name gets a hint here: the known names that were probably meant.
-
 /** Longest possible model name; the wanted name may be any text. */
 const MOST_CHARACTERS = 64;
 const MOST_EDITS = 2;

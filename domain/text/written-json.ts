@@ -18,7 +18,6 @@ export function changedNumber(text: string): string | undefined {
   return undefined;
 }
 
-/** Continues what holds the number. */
 export function changedNumberText(number: string): string {
   return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
 }
@@ -48,7 +47,6 @@ export function repeatedMember(text: string): string | undefined {
   return undefined;
 }
 
-/** Continues what has the member. */
 export function repeatedMemberText(name: string): string {
   return `has two members called ${name.slice(0, 40)}; write one`;
 }
@@ -65,7 +63,7 @@ export function isKept(text: string): boolean {
 
 /** One text per decimal number, without its sign: digits and a power of ten. */
 function decimal(text: string): string | undefined {
-  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
   // A pattern for the last zeros would begin at each zero anew: a number of 100,000 digits took ten seconds.
   let length = digits.length;
@@ -82,7 +80,6 @@ export function isWholly(text: string): boolean {
   return repeatedMember(text) === undefined && !roundsNumber(text);
 }
 
-/** Returns the numbers of a JSON text that stand in no string. */
 function* numbersIn(text: string): Generator<string> {
   const token = /"|-?\d[\d.eE+-]*/g;
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {

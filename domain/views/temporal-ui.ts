@@ -35,7 +35,6 @@ import { byteLength } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 import { argumentsLine } from '../text/shown-json.ts';
 
-/** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
@@ -63,7 +62,6 @@ export function byWhoseWord({ consent, edit, retry }: InFlight): string {
   return `countersigned by ${[...new Set(people)].join(' and ')}${changed}${stood}${again}`;
 }
 
-/** Something goes on, and no person is waited for. */
 export const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
 export function currentDetails(
@@ -134,7 +132,6 @@ function brokenGlass({ calls }: Run): string[] {
     .slice(0, 5);
 }
 
-/** Lists calls that wait for a server, not for a person. */
 function heldLines(run: Run): string[] {
   const lines = throttledCalls(run)
     .slice(0, 20)
@@ -227,7 +224,6 @@ function leftText({ sentAt, handedAt }: OutcomePause): string {
     : `sent at ${markdown(sentAt)}`;
 }
 
-/** A tool's name is the server's text. */
 function toolIn(server: string, tool: string): string {
   return `${markdown(named(server))}/${markdown(named(tool))}`;
 }
@@ -282,7 +278,6 @@ export interface PendingAttributes {
   readonly pending: number;
   readonly nextDeadline: Date | undefined;
   readonly waitingSince: Date | undefined;
-  /** Who is asked by now, as `WAITS_FOR` names them. */
   readonly approvers: readonly string[];
   readonly tools: readonly string[];
 }

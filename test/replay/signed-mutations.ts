@@ -14,8 +14,8 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
     noticedIn: 'agent-run.signed-sent',
     change: replaced(
       'counted',
-      '$_.signature === undefined ? $said : $_',
-      '(({ signature: _, ...vote }) => vote)($said)',
+      'withoutComment(decision)',
+      '(({ signature: _, ...vote }) => vote)(withoutComment(decision))',
     ),
   },
   {

@@ -5,6 +5,7 @@
  */
 import type { ApplicationFailure } from '@temporalio/common';
 import { patched } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
@@ -32,13 +33,13 @@ import {
 import { answered, type CatalogChange, connected, disconnected, refreshAsked } from '../../domain/catalog/state.ts';
 import { refuseSameVoice, witnessed } from '../../domain/catalog/signed-change.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
+import type { Refusal } from '../../domain/text/refusal.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { refuseWith } from '../entity/entity.ts';
 import { assertFailure } from '../entity/unread.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 import { type Message, refusal } from './trust.ts';
 
-/** The signature of a message, in trust mode `signed`. */
 type Signed = SignedChange | undefined;
 
 /** Connects a server. If trusting it needs a second voice, the server is connected untrusted until then. */
@@ -50,7 +51,7 @@ export async function connect(live: LiveCatalog, message: CatalogConnect, signed
   const { status, connection: known } = live.catalog;
   // A repeated connect only lists the tools again; one that would change something must name the version that was seen.
   if (status === 'connected' && hashOf(known) === hashOf(asked)) return refreshNow(live, message, rules);
-  if (status !== 'new' || expectedVersion !== undefined) must(checkVersion(live.catalog, expectedVersion ?? 0));
+  if (status !== 'new' || expectedVersion !== undefined) refuseWith(checkVersion(live.catalog, expectedVersion ?? 0));
   const trustsNow = live.catalog.connection?.trusted === true && live.catalog.connection.url === asked.url;
   const loosens = asked.trusted && !trustsNow;
   mustHave(live, by, rules, loosens ? ['connect', 'loosen'] : ['connect']);
@@ -60,7 +61,12 @@ export async function connect(live: LiveCatalog, message: CatalogConnect, signed
   const refreshed = { ...change, catalog: refreshAsked(change.catalog) };
   if (!mustWait) return answer(live, message, refreshed, { refresh: refreshed.catalog.refreshes }, signed);
   const pending = must(
-    opened(refreshed.catalog, { by, changes: [], trusted: true, ...keptOf(signed) }, { edits: [] }, Date.now()),
+    opened(
+      refreshed.catalog,
+      { by, changes: [], trusted: true, ...defined({ signature: signed?.signature }) },
+      { edits: [] },
+      Date.now(),
+    ),
   );
   return answer(
     live,
@@ -93,21 +99,23 @@ export async function changePolicies(
   const { by, changes, expectedVersion } = message;
   const first = must(planned(live.catalog, changes));
   // The limit is checked before the question, because the settings must fit into the question.
-  must(overLimit(policiesSet(live.catalog, first, by)));
+  refuseWith(overLimit(policiesSet(live.catalog, first, by)));
   const { rules } = await reviewed(live, { by, settings: toHonour(first), ...proofOf(signed) });
-  must(checkVersion(live.catalog, expectedVersion));
+  refuseWith(checkVersion(live.catalog, expectedVersion));
   const plan = must(planned(live.catalog, changes));
   mustHave(live, by, rules, plan.needs);
   if (!plan.needs.has('loosen') || rules.loosening === 'allow')
     return answer(live, message, policiesSet(live.catalog, plan, by), {}, signed);
-  const pending = must(opened(live.catalog, { by, changes, ...keptOf(signed) }, plan, Date.now()));
+  const pending = must(
+    opened(live.catalog, { by, changes, ...defined({ signature: signed?.signature }) }, plan, Date.now()),
+  );
   return answer(live, message, pending, { status: 'waiting', changeId: pending.changeId }, signed);
 }
 
 export async function disconnect(live: LiveCatalog, message: CatalogDisconnect, signed?: Signed): Promise<CatalogAck> {
   const { by, expectedVersion } = message;
   const { rules } = await reviewed(live, { by, ...proofOf(signed) });
-  must(checkVersion(live.catalog, expectedVersion));
+  refuseWith(checkVersion(live.catalog, expectedVersion));
   mustHave(live, by, rules, ['connect']);
   mustBeConnected(live);
   return answer(live, message, disconnected(live.catalog, by), {}, signed);
@@ -154,11 +162,7 @@ export function assertOtherVoice(live: LiveCatalog, decision: CatalogDecision, s
 function proofOf(signed: Signed, asked?: PendingChange): Pick<ReviewInput, 'signed'> {
   if (signed === undefined) return {};
   if (asked === undefined) return { signed };
-  return { signed: { ...signed, asked: { by: asked.by, ...keptOf(asked) } } };
-}
-
-function keptOf(from: { readonly signature?: string | undefined } | undefined): { readonly signature?: string } {
-  return from?.signature === undefined ? {} : { signature: from.signature };
+  return { signed: { ...signed, asked: { by: asked.by, ...defined({ signature: asked.signature }) } } };
 }
 
 /** Settings that the configuration must be able to honour; one that takes a permission away always can be. */
@@ -239,9 +243,7 @@ export function forbidden(
   );
 }
 
-function must<T>(value: T | Refusal): Exclude<T, Refusal>;
-function must(value: Refusal | undefined): undefined;
-function must<T>(value: T | Refusal): T {
-  if (isRefusal(value)) throw failureOf(value.code, value.message, value.facts);
+function must<T>(value: T): Exclude<T, Refusal> {
+  refuseWith(value);
   return value;
 }

@@ -49,7 +49,6 @@ const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
   readonly check?: (live: LiveCatalog, message: T) => Refusal | undefined;
-  /** Checks against the signature. */
   readonly assert?: (live: LiveCatalog, message: T, signature: string | undefined) => void;
   readonly act: (live: LiveCatalog, message: T, signed: SignedChange | undefined) => Promise<CatalogAck>;
   /** The purpose for which the message is signed, in trust mode `signed`. */

@@ -20,8 +20,9 @@ const RULES_FRESH_MS = 60_000;
 export class LiveCatalog extends Entity {
   #catalog: Catalog;
   /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
-  #storedTo: number | undefined;
-  #isClosed = false;
+  storedTo: number | undefined;
+  /** True once no more messages are taken before the next execution. */
+  isClosed = false;
   #listing: CancellationScope | undefined;
   #signing: { readonly trust: CatalogTrust; readonly readAt: number } | undefined;
   #rules: { readonly rules: CatalogRules; readonly at: number } | undefined;
@@ -43,12 +44,6 @@ export class LiveCatalog extends Entity {
     return this.#catalog;
   }
 
-  /** True once no more messages are taken before the next execution. */
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  /** True while a requested refresh has not ended. */
   get wantsRefresh(): boolean {
     const { status, refreshes, lastRefresh } = this.catalog;
     return status === 'connected' && refreshes > (lastRefresh?.refresh ?? 0);
@@ -86,15 +81,7 @@ export class LiveCatalog extends Entity {
   /** Begins to hand over: what is in the ledger by now is being stored. */
   handOver(): void {
     this.commit({ catalog: { ...this.#catalog }, facts: [{ kind: 'catalog.rolled' }] });
-    this.#storedTo = this.journal.ledgerLength;
-  }
-
-  close(): void {
-    this.#isClosed = true;
-  }
-
-  markStored(ledgerLength: number): void {
-    this.#storedTo = ledgerLength;
+    this.storedTo = this.journal.ledgerLength;
   }
 
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
@@ -119,9 +106,7 @@ export class LiveCatalog extends Entity {
 
   /** True while handing over, if more entries have come than the next execution can be given. */
   get isOverfull(): boolean {
-    return (
-      this.#storedTo !== undefined && !canBeCarried(this.journal.entries(this.#storedTo, this.journal.ledgerLength))
-    );
+    return this.storedTo !== undefined && !canBeCarried(this.journal.entries(this.storedTo, this.journal.ledgerLength));
   }
 
   /** @throws ApplicationFailure `LIMIT_REACHED` if the catalog would be larger than an execution can hand over */

@@ -103,9 +103,9 @@ async function roll(live: LiveCatalog): Promise<never> {
     await untilAnswered();
     if (!allHandlersFinished()) continue;
     if (!live.isOverfull) break;
-    live.close();
+    live.isClosed = true;
     stored = await storeOnce(live);
-    live.markStored(stored.ledgerLength);
+    live.storedTo = stored.ledgerLength;
   }
   const { tenant, server } = live.catalog;
   const next = makeContinueAsNewFunc<typeof toolCatalog>(onCurrentBuild());

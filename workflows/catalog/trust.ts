@@ -71,7 +71,6 @@ export function signedChange(
   return { purpose, requestId: message.requestId, payload: hashOf(message), signature };
 }
 
-/** Checks that the keys may be read now, for the validator of `refreshTrust`. */
 export function assertTrustReadable(live: LiveCatalog): void {
   if (!live.isClosed && live.keys.mayBegin) return;
   throw coded(

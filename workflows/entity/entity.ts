@@ -19,7 +19,7 @@ import { rollReason, type RollReason, type Taken } from '../../domain/run/limits
 import type { Parsed } from '../../domain/shapes/inputs.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
-import type { Refusal } from '../../domain/text/refusal.ts';
+import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { KeyReading } from './keys.ts';
 import { assertReadable } from './unread.ts';
 
@@ -84,12 +84,10 @@ export abstract class Entity {
     return rollReason({ ...taken, suggested: workflowInfo().continueAsNewSuggested });
   }
 
-  /** Turns of this execution and their bound, if it has turns. */
   protected get turns(): Pick<Taken, 'turns'> {
     return {};
   }
 
-  /** Counts an update, as Temporal does. */
   countUpdate(): void {
     this.#updates += 1;
     this.#updatedAt = workflowInfo().historyLength;
@@ -201,12 +199,11 @@ export function onNudge<Ack>(
   setHandler(update, handle, { description, validator: (_input?: unknown) => check?.() });
 }
 
-/** @throws ApplicationFailure with the code of the refusal, if there is one */
-export function refuseWith(refusal: Refusal | undefined): void {
-  if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+/** @throws ApplicationFailure with the code of the refusal, if it is one */
+export function refuseWith<T>(value: T): asserts value is Exclude<T, Refusal> {
+  if (isRefusal(value)) throw failureOf(value.code, value.message, value.facts);
 }
 
-/** Returns the argument of a query, if it could be decoded. */
 export function askedAbout(about: unknown): unknown {
   if (isUndecodable(about)) throw failureOf('MESSAGE_INVALID', `What is asked about ${about.says}.`);
   return about;

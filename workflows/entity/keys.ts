@@ -7,17 +7,13 @@ import { answered, assertFailure, type Reader } from './unread.ts';
 const MOST_OFTEN_MS = 30_000;
 
 export class KeyReading {
-  #isUnderWay = false;
+  isUnderWay = false;
   /** Epoch ms. */
   #begunAt = 0;
 
-  get isUnderWay(): boolean {
-    return this.#isUnderWay;
-  }
-
   /** False while the keys are being read, and soon afterwards. */
   get mayBegin(): boolean {
-    return !this.#isUnderWay && Date.now() - this.#begunAt >= MOST_OFTEN_MS;
+    return !this.isUnderWay && Date.now() - this.#begunAt >= MOST_OFTEN_MS;
   }
 
   /**
@@ -25,8 +21,8 @@ export class KeyReading {
    * @param believe takes the keys; undefined if the workers are in trust mode `temporal`
    */
   async read(reader: Reader, tenant: string, believe: (trust: TrustSet | undefined) => void): Promise<boolean> {
-    if (this.#isUnderWay) return true;
-    this.#isUnderWay = true;
+    if (this.isUnderWay) return true;
+    this.isUnderWay = true;
     this.#begunAt = Date.now();
     try {
       believe(answered(reader, 'readTrust?', await trustActivities().readTrust(tenant)));
@@ -36,7 +32,7 @@ export class KeyReading {
       assertFailure(error);
       return false;
     } finally {
-      this.#isUnderWay = false;
+      this.isUnderWay = false;
     }
   }
 }

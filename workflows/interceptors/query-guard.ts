@@ -79,13 +79,10 @@ function askedAtOf(args: readonly Payload[] | null | undefined): number | undefi
   }
 }
 
-// Which query is refused depends on what the worker has handed to the run so far.
-
 export type Activation =
   /** Events whose workflow task has completed. */
   | { readonly kind: 'replayed'; readonly task: string }
   | {
-      /** Newer events, with a workflow task or without one. */
       readonly kind: 'live';
       /** Differs with each workflow task: its time, and the size of history at its start. */
       readonly task: string;

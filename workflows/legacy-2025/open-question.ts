@@ -6,7 +6,6 @@
  * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits.
  */
 import { setHandler } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
 import {
@@ -18,7 +17,7 @@ import {
 } from '../../domain/legacy-2025/open-question.ts';
 import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
 import { type AskingOnConnection, callOf, type CallState } from '../../domain/state/run.ts';
-import { askedAbout, onUpdate, parsed } from '../entity/entity.ts';
+import { askedAbout, onUpdate, parsed, refuseWith } from '../entity/entity.ts';
 import { closed } from '../run/answers.ts';
 import { closeQuestion, waitForAnswer } from '../run/call.ts';
 import { holdOf } from '../run/dispatch-input.ts';
@@ -42,8 +41,8 @@ export function serveElicitation(live: LiveRun): void {
 
 function admitted(live: LiveRun, asked: HeldQuestions): AskingOnConnection {
   const admission = admitElicitation(live.run, asked, pausingOf(live, callOf(live.run, asked.callId)));
-  if (admission.kind === 'accept') return admission.state;
-  throw failureOf(admission.code, admission.message, admission.facts);
+  refuseWith(admission);
+  return admission.state;
 }
 
 function take(live: LiveRun, asked: HeldQuestions): HeldAck {

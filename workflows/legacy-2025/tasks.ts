@@ -53,7 +53,6 @@ function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> {
   return rest(live, isOver, state.task.next - Date.now(), summaryOf(state, 'worked on by its server as a task'));
 }
 
-/** A stopped run can no longer hand over. */
 function mayHandOver(live: LiveRun): boolean {
   return !live.rolling && !live.work.consideredCancelled && live.reasonToRoll !== undefined;
 }

@@ -28,7 +28,7 @@ import {
   type AdmissionOf,
   admit,
   madeInTime,
-  refuseLongAnswer,
+  refuseLong,
 } from '../../domain/request/decision.ts';
 import { refuseEdit } from '../../domain/request/edit.ts';
 import { refuseLongResult, resolve } from '../../domain/request/outcome.ts';
@@ -71,7 +71,6 @@ export function serveAnswers(live: LiveRun): void {
   });
 }
 
-/** One kind of answer. */
 interface Answering<Answer extends PauseAnswer, State, Ack> {
   readonly update: UpdateDefinition<Ack, [unknown?]>;
   readonly description: string;
@@ -107,7 +106,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
       const admission = kind.admit(live, answer, now);
       if (admission.kind === 'repeat') return admission.ack;
       // Refused here only if it raced another in the same task: its validator ran before the other's handler.
-      if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+      refuseWith(admission);
       return kind.record(live, admission.state, answer, now);
     },
   });
@@ -180,7 +179,7 @@ function admitted(live: LiveRun, decision: SignedDecision, now: number): Admissi
   const { limits } = live.prepared;
   const refusal =
     decision.kind === 'respond'
-      ? refuseLongAnswer(decision, limits)
+      ? refuseLong(decision, 'answer', decision.answer, limits)
       : isEdit(decision)
         ? refuseEdit(live.run, admission.state, decision, limits)
         : undefined;
@@ -271,8 +270,6 @@ function refuseSignal(
   if (live.closing) return;
   live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
 }
-
-// Refuses messages to a run as failures with a code, before they change anything.
 
 export function closed(): ApplicationFailure {
   return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });

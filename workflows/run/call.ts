@@ -253,8 +253,6 @@ function settle(live: LiveRun, callId: CallState['call']['callId'], outcome: Out
   live.commit(ended(live.run, callId, outcome));
 }
 
-// Dispatching a call, and asking another worker for its answer if the first worker is lost.
-
 const LOST = 'The worker was lost while the call was under way.';
 /** Temporal reports the same for a call that no worker took and for one that was failed from outside. */
 const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
@@ -351,8 +349,6 @@ async function waitForClient(live: LiveRun, { call: { callId }, status }: Approv
     live.commit(ended(live.run, callId, live.withdrawal));
   }
 }
-
-// Lets a request wait for people until it is answered, its next step is due, or its time is over.
 
 /** Endings of a request that nobody has answered. */
 interface Unanswered {

@@ -110,8 +110,6 @@ export function inputBefore(live: LiveRun): Pick<DispatchInput, 'input'> {
   return live.asksAbout('input') ? { input: { provided: [] } } : {};
 }
 
-// A dispatch gets each answer together with what its author was shown.
-
 export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
   if (state.authorized === undefined && live.run.grants === undefined) return {};
   return proofsOf(authorizationsOf(live.run, state));
@@ -136,7 +134,6 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
   };
 }
 
-/** Proof of the decision to send a call again, with what its author was shown. */
 function retryProof({ resolution, ...shown }: Retry): RetryProof {
   return { resolution, ...pauseProof(shown) };
 }

@@ -94,7 +94,6 @@ async function verdictOn(
   }
 }
 
-/** Counts the earlier calls as the dispatch will count them. */
 function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'> {
   const { earlier } = live.earlier;
   return earlier === undefined ? {} : { earlier: earlierThan(earlier, live.run.calls, callId) };

@@ -1,6 +1,7 @@
 /** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
+import { admitForget } from '../../domain/request/standing.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
@@ -10,7 +11,7 @@ import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, forgetUpdate, presentSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './visibility.ts';
-import { assertForgettable, forgetStanding } from './standing.ts';
+import { forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
 /** One function, because it is the list of the messages that a run takes. */
@@ -56,7 +57,7 @@ export function registerHandlers(live: LiveRun): void {
     check: (message, input) => {
       if (live.closing) throw closed();
       assertSigned(live, 'forget', input, message, { person: message.by.id, groups: message.by.groups });
-      assertForgettable(live, message);
+      refuseWith(admitForget(live.run, message));
     },
     act: (message) => forgetStanding(live, message),
   });

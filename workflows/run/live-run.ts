@@ -51,7 +51,6 @@ import { isChecking } from '../interceptors/zone.ts';
 
 type Prepared = Omit<PreparedRun, 'opening'>;
 
-/** A part of the transcript, from its first message. */
 type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
 
 /** Temporal takes 2 MiB for the input of an execution, and terminates the one that continues as new with more. */
@@ -81,13 +80,10 @@ export class LiveRun extends Entity {
   readonly flights = new CancellationScope();
   /** Calls whose dispatch is under way: its worker holds the connection, and may report questions. */
   readonly dispatching = new UnderWay<string>();
-  /** Scopes of the edits that are being judged. */
   readonly judging = new UnderWay<CancellationScope>();
   /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
   readonly polling = new UnderWay<string>();
-  /** Approved calls that wait for their client. */
   readonly away = new UnderWay<string>();
-  /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
   /**
    * The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none.
@@ -100,7 +96,8 @@ export class LiveRun extends Entity {
   stretched: readonly string[] = [];
   /** Calls that are to be sent again after a while, with nothing under way. */
   readonly retrying = new Set<string>();
-  /** Servers whose tools are being listed. */
+  /** True while the run waits for the last judging of an edit before it hands over. */
+  takesNoEdits = false;
   readonly listing = new UnderWay<string>();
   /** Tells people of requests; set once the run is there. */
   telling: Telling | undefined;
@@ -111,7 +108,6 @@ export class LiveRun extends Entity {
   #seen: Seen;
   #settling: Promise<void> = Promise.resolve();
   #isRolling = false;
-  #takesNoEdits = false;
   #isClosing = false;
   #endsAs: EndStatus | undefined;
   #isTimeUp = false;
@@ -154,11 +150,6 @@ export class LiveRun extends Entity {
   /** True while the run hands over to its next execution; nothing new is dispatched. */
   get rolling(): boolean {
     return this.#isRolling;
-  }
-
-  /** True once the run refuses further edits, because it waits for the last judging before it hands over. */
-  get takesNoEdits(): boolean {
-    return this.#takesNoEdits;
   }
 
   /** True if approved calls wait until their client is back (docs/adr/0078). */
@@ -243,7 +234,6 @@ export class LiveRun extends Entity {
     return this.prepared.pauses?.includes(kind) === true;
   }
 
-  /** The trusted keys; undefined in trust mode `temporal`. */
   get trust(): TrustSet | undefined {
     return this.#prepared?.trust;
   }
@@ -273,7 +263,6 @@ export class LiveRun extends Entity {
     return this.#endsAs === undefined ? statusOf(this.#phase, this.#run) : 'storing';
   }
 
-  /** Turns that this execution may still have, at least 1. */
   get turnsLeft(): number {
     return Math.max(1, this.prepared.limits.turnsPerExecution - (this.#run.turn - this.#turnAtStart));
   }
@@ -359,10 +348,6 @@ export class LiveRun extends Entity {
     await this.#settling;
     this.#isRolling = false;
     this.#isLeaving = false;
-  }
-
-  takeNoEdits(isSo = true): void {
-    this.#takesNoEdits = isSo;
   }
 
   stop(stop: Stop): void {

@@ -48,7 +48,7 @@ export async function roll(live: LiveRun): Promise<void> {
     if (live.journal.ledgerLength === length && live.judging.size === 0) break;
   }
   if (live.judging.size > 0) {
-    live.takeNoEdits();
+    live.takesNoEdits = true;
     await condition(() => live.judging.size === 0);
     await untilAnswered();
   }
@@ -57,7 +57,7 @@ export async function roll(live: LiveRun): Promise<void> {
   const head = live.journal.head(stored.segment, stored.ledgerLength);
   if (live.isTooLarge(head)) {
     await live.takeBack();
-    live.takeNoEdits(false);
+    live.takesNoEdits = false;
     return;
   }
   const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>(onCurrentBuild());

@@ -17,12 +17,6 @@ import {
 import type { Dispatched, InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** @throws ApplicationFailure if no standing decision has that name, or if it is not for this sender to take back */
-export function assertForgettable(live: LiveRun, message: Forget): void {
-  const admission = admitForget(live.run, message);
-  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
-}
-
 /** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
 export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   const admission = admitForget(live.run, message);

@@ -27,7 +27,6 @@ import { condition } from '../interceptors/condition.ts';
 const HOUR_MS = 3_600_000;
 /** Messages that wait for their channels at a time. A channel that is down for long has the oldest ones given up. */
 const MOST_UNDER_WAY = 50;
-/** Failures that a run remembers. */
 const MOST_FAILURES = 10;
 /** Time for which the end of a run waits for messages under way. A healthy channel takes less than a second. */
 const END_WAIT_MS = 10_000;
@@ -42,7 +41,6 @@ interface UnderWay {
 export class Messenger {
   readonly #live: LiveRun;
   #open: Open;
-  /** Told in this workflow task. */
   #queue: readonly Told[] = [];
   /** Gathered by channels with a digest. */
   readonly #gathered = new Map<string, readonly Told[]>();
@@ -137,7 +135,6 @@ export class Messenger {
     }
   }
 
-  /** Wakes the run when a deadline comes near. */
   #warnAt(at: number | undefined): void {
     if (at === this.#warning?.at) return;
     this.#disarm();

@@ -25,7 +25,6 @@ import type { LiveRun } from './live-run.ts';
 
 const KEYLESS = 'The run has just begun and has not read its keys yet. Send the message again.';
 
-/** Removes the signature if this run wants one, and parses the rest. */
 export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknown) => Parsed<T>): Parsed<T> {
   return parse(live.isSigned ? openMessage(input).message : input);
 }

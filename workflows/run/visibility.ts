@@ -40,7 +40,6 @@ import { requestsQuery, stateQuery } from './messages.ts';
 
 export class Surface {
   readonly #live: LiveRun;
-  /** The value that visibility shows now. */
   #shown: string;
   #memoShown: boolean;
   #isScheduled = false;
@@ -167,8 +166,6 @@ function shownStatus(status: RunStatus): string {
   return UNDER_WAY.has(status) ? RUNNING : status;
 }
 
-// Answers queries.
-
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));
   setHandler(requestsQuery, () => live.run.calls.flatMap((state) => shownRequest(live, state)));
@@ -211,7 +208,6 @@ function stateOf(live: LiveRun): RunState {
   };
 }
 
-/** Shows the request of a call of this turn, or nothing if nobody was ever asked. */
 function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
   const request = requestOf(state);
   const judgement = judgementOf(state);
@@ -243,7 +239,7 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       deadline: instantOf(request.deadline),
       ...shownTimes(request),
       ...grantEnd(live, target.server, request.deadline),
-      ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
+      ...defined({ extensions: request.extended?.by.map(shownExtension) }),
       ...defined({ reopenedBecause: request.because, duplicateOf }),
       ...(votes === undefined
         ? {}

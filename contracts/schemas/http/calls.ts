@@ -17,11 +17,9 @@ export type StartCall = z.infer<typeof StartCall>;
 
 export const CallQuery = z.strictObject({ waitSeconds });
 
-/** A call under way, or over. */
 export const ShownCall = z.strictObject({
   runId: RunId,
   status: z.enum(['running', 'waiting', 'ended']),
-  /** What became of the call, once it has ended. */
   answer: CallAnswer.optional(),
   /** Why it has no answer: its run was stopped, reached a limit, failed or was cancelled. */
   failure: RunEnd.shape.failure,

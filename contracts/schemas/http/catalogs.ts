@@ -34,7 +34,6 @@ export const CatalogCounts = z.strictObject({
   denied: z.int(),
   /** The definition is not the one that an operator acknowledged. */
   changed: z.int(),
-  /** The server's last list does not have them. */
   missing: z.int(),
 });
 export type CatalogCounts = z.infer<typeof CatalogCounts>;
@@ -50,7 +49,6 @@ export const CatalogRefreshed = z.strictObject({
 });
 export type CatalogRefreshed = z.infer<typeof CatalogRefreshed>;
 
-/** A catalog as lists show it. */
 export const CatalogRow = z.strictObject({
   server: z.string(),
   status: CatalogStatus,
@@ -58,9 +56,7 @@ export const CatalogRow = z.strictObject({
   /** The version that a change must name. */
   version: z.int(),
   counts: CatalogCounts,
-  /** Number of changes that wait for a second administrator. */
   waiting: z.int(),
-  /** True while a refresh goes on. */
   refreshing: z.boolean(),
   lastRefresh: RefreshReport.optional(),
 });
@@ -90,7 +86,6 @@ export const CatalogTool = z.strictObject({
   status: z.enum(['available', 'missing']),
   /** True if the definition is not the one that an operator acknowledged. */
   changed: z.boolean(),
-  /** Hash of the definition: acknowledging names it. */
   definition: Sha256Hex,
   acknowledged: Sha256Hex.optional(),
   setting: ToolSetting,
@@ -150,8 +145,6 @@ export const CatalogToolDetail = z.strictObject({
   differences: z.array(z.strictObject({ path: z.string(), before: JsonValue.optional(), after: JsonValue.optional() })),
 });
 export type CatalogToolDetail = z.infer<typeof CatalogToolDetail>;
-
-// Messages to catalogs, without who sends them.
 
 const message = { by: true } as const;
 /** Default: the Idempotency-Key, else a random one. The same id with the same content counts once. */

@@ -24,7 +24,6 @@ export type OpenedRequest = z.infer<typeof OpenedRequest>;
 
 /** An entry of a run's ledger. The hash covers the entry without `request`. */
 export const RunEvent = LedgerEntry.extend({
-  /** Present on entries `request.opened`. */
   request: OpenedRequest.optional(),
 });
 export type RunEvent = z.infer<typeof RunEvent>;

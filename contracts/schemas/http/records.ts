@@ -24,14 +24,11 @@ export const MessagePage = z.strictObject({
 export type MessagePage = z.infer<typeof MessagePage>;
 
 export const ResultQuery = z.strictObject({
-  /** Waits so long for the end. */
   waitSeconds: z.coerce.number().int().min(1).max(30).default(1),
 });
 export const RunEnd = z.strictObject({
-  /** False if the run goes on. */
   ended: z.boolean(),
   result: RunResult.optional(),
-  /** Set if the run failed or was cancelled. */
   failure: z.strictObject({ code: z.string(), message: z.string() }).optional(),
 });
 export type RunEnd = z.infer<typeof RunEnd>;
@@ -52,7 +49,6 @@ export const ExplainBody = z.strictObject({
   at: Instant.optional(),
   /** Outcomes of earlier calls: `server/tool` → kind → count. */
   earlier: z.record(z.string(), z.partialRecord(z.enum(COUNTED), z.int().min(0))).default({}),
-  /** The policy of the run. */
   run: Policy.optional(),
 });
 export type ExplainBody = z.infer<typeof ExplainBody>;

@@ -94,7 +94,9 @@ describe('parseAs', () => {
 
   test('speaks of the whole value where it has no field', () => {
     const error = refusal(() => parseAs(z.string(), 5, 'USAGE', 'argument'));
-    expect(error.message).toBe('The argument is not valid: must be a string, not a number. Correct it and try again.');
+    expect(error.message).toBe(
+      'The argument is not valid: it must be a string, not a number. Correct it and try again.',
+    );
     expect(error.facts).toEqual({});
   });
 

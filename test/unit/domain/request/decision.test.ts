@@ -5,7 +5,7 @@ import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
-import { accept, admit, isFixed, madeInTime, permits, refuseLongAnswer } from '../../../../domain/request/decision.ts';
+import { accept, admit, isFixed, madeInTime, permits, refuseLong } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { closeTurn } from '../../../../domain/run/turn.ts';
 import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
@@ -213,8 +213,8 @@ describe('an answer in place of the tool', () => {
   test('an answer is no longer than a result may be', () => {
     const said = answer({ ...shown(OPEN, 't1.c0'), answer: 'ä'.repeat(500) });
     if (said.kind !== 'respond') throw new Error('an answer answers');
-    expect(refuseLongAnswer(said, { resultBytes: 1_000 })).toBeUndefined();
-    expect(refuseLongAnswer(said, { resultBytes: 999 })).toMatchObject({
+    expect(refuseLong(said, 'answer', said.answer, { resultBytes: 1_000 })).toBeUndefined();
+    expect(refuseLong(said, 'answer', said.answer, { resultBytes: 999 })).toMatchObject({
       code: 'DECISION_INVALID',
       facts: { path: 'answer' },
     });

@@ -1,8 +1,8 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { admit } from '../../../../domain/request/decision.ts';
+import { admit, voterOf } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/digest.ts';
-import { admitAnswer, answererOf, pausedFor, remembering, resumed } from '../../../../domain/request/pause.ts';
+import { admitAnswer, pausedFor, remembering, resumed } from '../../../../domain/request/pause.ts';
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
@@ -123,6 +123,6 @@ describe('an answer', () => {
   });
 
   test('is of somebody so long after the request opened', () => {
-    expect(answererOf(pausedOf(run), retry(), START + 5)).toEqual({ id: 'ann', groups: [], after: 5 });
+    expect(voterOf(pausedOf(run), retry(), START + 5)).toEqual({ id: 'ann', groups: [], after: 5 });
   });
 });
