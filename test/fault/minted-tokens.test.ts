@@ -38,8 +38,8 @@ const server = during(() =>
     },
   }),
 );
-const scope = 'notes:list notes:read notes:write admin';
-const provider = during(() => startProvider({ clients: [CLIENT], resources: { [server.url]: scope } }));
+const SCOPE = 'notes:list notes:read notes:write admin';
+const provider = during(() => startProvider({ clients: [CLIENT], resources: { [server.url]: SCOPE } }));
 const world = useWorld(() => {
   const credentials = {
     kind: 'client-credentials' as const,

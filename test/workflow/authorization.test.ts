@@ -21,7 +21,7 @@ import { startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { decideNext, decisionOn, openRequests, useWorld } from '../support/world/world.ts';
 import { silenceProvider } from '../conformance/tokens.suite.ts';
-import { during, made } from '../support/world/during.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 
@@ -45,7 +45,7 @@ const server = during(() =>
 const resourcesOf = () => ({ [server.url]: 'notes:read notes:admin notes:root' });
 const provider = during(() => startProvider({ clients: [CLIENT], resources: resourcesOf() }));
 const issuer = during(() => startRefreshProvider({ client: CLIENT, resources: resourcesOf() }));
-const zone = made(zoneKey);
+const zone = beforehand(zoneKey);
 const world = useWorld(() => {
   const client = { clientId: CLIENT.id, clientSecret: CLIENT.secret };
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };

@@ -9,12 +9,12 @@ import { ADMINISTRATORS, allowed, changed, connected, refreshed, statusesIn } fr
 import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { decisionOn, requestFor, requestThat, startWorld } from '../support/world/world.ts';
-import { during, made } from '../support/world/during.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 jest.setTimeout(180_000);
 let after: RunningMcpServer | undefined;
 
-const before = made(async () => startEverythingServer(await foreignPackages()), undefined, INSTALL_MS);
+const before = beforehand(async () => startEverythingServer(await foreignPackages()), undefined, INSTALL_MS);
 const world = during(
   () =>
     startWorld({

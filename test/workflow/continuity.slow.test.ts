@@ -20,22 +20,27 @@ import {
 } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, useEngine, useWorld } from '../support/world/world.ts';
 
-const policy = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
+const LOOKUPS = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
 const engine = useEngine();
-const { bank, world } = useBank({ policy }, { engine });
+const { bank, world } = useBank({ policy: LOOKUPS }, { engine });
 /** Keeps no run in memory: every workflow task replays the whole history. */
 const forgetful = useWorld(() => ({
   engine,
   bundle: world.bundle,
   // A worker that lets go of a run after each task loses tasks and queries (docs/adr/0063, 0067).
   client: { deadlineMs: 60_000 },
-  config: { policy, servers: world.config.servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
+  config: { policy: LOOKUPS, servers: world.config.servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
 }));
 /** Each step and each call of its runs is an activity of its own: its histories show the turns one by one. */
 const stepping = useWorld(() => ({
   engine,
   bundle: world.bundle,
-  config: { policy, servers: world.config.servers, taskQueue: 'stepping', execution: { stretch: { turns: 0 } } },
+  config: {
+    policy: LOOKUPS,
+    servers: world.config.servers,
+    taskQueue: 'stepping',
+    execution: { stretch: { turns: 0 } },
+  },
 }));
 
 const call = (tool: string, purpose: string, n: number | string = 1) => ({

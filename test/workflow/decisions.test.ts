@@ -39,8 +39,10 @@ const END = { text: 'done' };
 
 describe('decisions of one person', () => {
   const approvers = { ids: ['ann', 'bob'], groups: ['auditors'] };
-  const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
-  const { bank, world } = useBank({ taskQueue: 'decisions', policy }, { engine });
+  const { bank, world } = useBank(
+    { taskQueue: 'decisions', policy: { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } },
+    { engine },
+  );
 
   async function asking(
     purpose: string,

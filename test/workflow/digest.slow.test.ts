@@ -21,7 +21,6 @@ const WINDOW_SECONDS = 15;
 
 const mail = during(() => startMailServer());
 const receiver = during(() => startMessageReceiver());
-const digest = { seconds: WINDOW_SECONDS };
 const rule = (purpose: string, channel: string, ...ids: readonly string[]) => ({
   id: purpose,
   when: `args.purpose == "${purpose}"`,
@@ -40,7 +39,7 @@ const { world } = useBank(() => ({
         tls: 'none',
         from: 'countersign@example.com',
         people: { ann: 'ann@example.com', eve: 'eve@example.com' },
-        digest,
+        digest: { seconds: WINDOW_SECONDS },
       },
       desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 2 } },
     },

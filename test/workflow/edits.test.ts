@@ -351,11 +351,11 @@ describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)'
 });
 
 describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1, INV-G2, INV-D3)', () => {
-  const remember: Remember['scope'][] = ['call', 'arguments', 'tool'];
+  const scopes: Remember['scope'][] = ['call', 'arguments', 'tool'];
   const tools = {
-    pay: { action: 'ask', approvers: { ids: ['ann', 'ben'], remember } },
+    pay: { action: 'ask', approvers: { ids: ['ann', 'ben'], remember: scopes } },
     bare: { action: 'ask', approvers: { ids: ['ann'] } },
-    lookup: { action: 'ask', approvers: { ids: ['ann', 'ben', 'zoe'], need: 2, remember } },
+    lookup: { action: 'ask', approvers: { ids: ['ann', 'ben', 'zoe'], need: 2, remember: scopes } },
   } satisfies Readonly<Record<string, ToolPolicyInput>>;
   const { bank, world } = useBank({ taskQueue: 'standing', policy: { servers: { bank: { tools } } } }, { engine });
 

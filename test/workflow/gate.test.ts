@@ -43,7 +43,7 @@ import {
   useWorld,
 } from '../support/world/world.ts';
 import { useBank } from '../support/world/bank-world.ts';
-import { during, made } from '../support/world/during.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const engine = useEngine();
 
@@ -371,8 +371,7 @@ describe('rules with conditions', () => {
 });
 
 describe('between the decision and the `tools/call`', () => {
-  const policy = { approvers: { ids: ['ann'], groups: [] } };
-  const { bank, world } = useBank({ taskQueue: 'dispatch', policy }, { engine });
+  const { bank, world } = useBank({ taskQueue: 'dispatch', policy: { approvers: { ids: ['ann'] } } }, { engine });
 
   describe('a call under way whose activity is failed from outside, and handed to a worker that knows nothing of it', () => {
     const startElsewhere = async (): Promise<World> => {
@@ -381,7 +380,7 @@ describe('between the decision and the `tools/call`', () => {
       return await startWorld({ engine, bundle, config: { policy, servers, taskQueue: 'elsewhere' } });
     };
     // No run is started there.
-    made(startElsewhere, ({ workers }) => workers.stop());
+    beforehand(startElsewhere, ({ workers }) => workers.stop());
 
     test.each([
       ['in a later attempt', false],

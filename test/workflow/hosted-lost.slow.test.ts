@@ -10,10 +10,10 @@ import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { pay, useHostedWorld } from '../support/scenes/hosted.ts';
 import { outcomesAtEnd } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, requestThat } from '../support/world/world.ts';
-import { made, parts } from '../support/world/during.ts';
+import { partsOf } from '../support/world/during.ts';
 
 const scene = useHostedWorld();
-const { world, bank } = parts(scene, 'world', 'bank');
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 describe('an answer that is lost', () => {
   test('after the call was made: people are asked, and nothing is sent meanwhile', async () => {

@@ -13,10 +13,10 @@ import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { until } from '../support/until.ts';
 import { outcomes, outcomesAtEnd, results, transcript } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, requestAfter, requestFor, rolled } from '../support/world/world.ts';
-import { made, parts } from '../support/world/during.ts';
+import { partsOf } from '../support/world/during.ts';
 
 const scene = useHostedWorld();
-const { world, bank } = parts(scene, 'world', 'bank');
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 type Call = Extract<AssistantPart, { type: 'call' }>;
 

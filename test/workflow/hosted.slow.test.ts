@@ -12,10 +12,10 @@ import { withCode } from '../support/refusal.ts';
 import { pay, useHostedWorld } from '../support/scenes/hosted.ts';
 import { factsOf, outcomes, outcomesAtEnd, refusalOf, results, transcript } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
-import { during, made, parts } from '../support/world/during.ts';
+import { during, partsOf } from '../support/world/during.ts';
 
 const scene = useHostedWorld();
-const { world, bank } = parts(scene, 'world', 'bank');
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 describe('a hosted call', () => {
   test('is asked about in the same inbox, and made by the provider once a person approves', async () => {

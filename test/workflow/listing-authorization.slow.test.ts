@@ -17,7 +17,7 @@ import { startTaskServer } from '../support/servers/task-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { rolled, useWorld } from '../support/world/world.ts';
-import { made, during } from '../support/world/during.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const LIST = 't0.c0';
 const FRESH = 'Bearer fresh-token';
@@ -45,7 +45,7 @@ const digs = during(() =>
       method === 'tools/call' && headers.authorization !== `Bearer ${taken}` && (response.writeHead(401).end(), true),
   }),
 );
-const zone = made(zoneKey);
+const zone = beforehand(zoneKey);
 const world = useWorld(() => {
   const key = zone.publicJwk;
   return {

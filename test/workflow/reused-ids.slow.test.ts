@@ -22,7 +22,7 @@ import { keepZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { openRequests, useEngine, useWorld } from '../support/world/world.ts';
-import { made, during } from '../support/world/during.ts';
+import { during } from '../support/world/during.ts';
 
 const bank = during(() => startRecordingServer());
 const desk = during(() => startMrtrServer());

@@ -16,7 +16,7 @@ import { ADMINISTRATOR, ANN, connected } from '../support/scenes/catalogs.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, executions } from '../support/world/run-record.ts';
 import { openRequests, startWorld, type World, useEngine } from '../support/world/world.ts';
-import { during, made } from '../support/world/during.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const STEPS = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'wrong' } }] }, { text: 'done' }];
 const WRONG: readonly Payload[] = [
@@ -41,12 +41,12 @@ interface Scene {
 const engine = useEngine();
 const bank = during(() => startRecordingServer());
 /** Each step and each call of its runs is an activity of its own. */
-const steps = made(
+const steps = beforehand(
   () => sceneOf({ execution: { stretch: { turns: 0 } } }),
   ({ world }) => world.stop(),
 );
 /** Its runs go on in stretches. */
-const stretches = made(
+const stretches = beforehand(
   () => sceneOf({ taskQueue: 'stretches' }, steps.world),
   ({ world }) => world.stop(),
 );

@@ -6,7 +6,7 @@ import type { Grant } from '../../../contracts/schemas/run-spec.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { type RawServer, startRawServer, succeedWith } from '../servers/raw-server.ts';
 import { type ZoneKey, zoneKey } from '../signing/keys.ts';
-import { during, made } from '../world/during.ts';
+import { beforehand, during } from '../world/during.ts';
 import { answerOf, requestThat, useWorld, type World, type WorldOptions } from '../world/world.ts';
 
 /** Waits until the run asks for an authorization of a call. */
@@ -65,7 +65,7 @@ export function useWantedScene(options: WorldOptions | (() => WorldOptions)): Wa
   const provider = during(() =>
     startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } }),
   );
-  const zone = made(zoneKey);
+  const zone = beforehand(zoneKey);
   const world = useWorld(() => {
     const { config, client, ...given } = typeof options === 'function' ? options() : options;
     const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };

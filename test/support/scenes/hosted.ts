@@ -12,7 +12,7 @@ import {
 import { type FilesystemServer, startFilesystemServer } from '../servers/real-servers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../servers/recording-server.ts';
 import { type ZoneKey, zoneKey } from '../signing/keys.ts';
-import { made } from '../world/during.ts';
+import { beforehand } from '../world/during.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 export interface HostedWorld {
@@ -113,7 +113,7 @@ async function startHostedWorld(): Promise<HostedWorld> {
 
 /** Has one during the tests of a file: every request of all of them has the published shape. */
 export function useHostedWorld(): HostedWorld {
-  return made(startHostedWorld, async ({ world, provider }) => {
+  return beforehand(startHostedWorld, async ({ world, provider }) => {
     await world.stop();
     expect(provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
   });

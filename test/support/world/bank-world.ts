@@ -1,7 +1,7 @@
 /** Starts workers with one server of well-behaved tools, known by as many names as a test needs. */
 import type { ConfigInput } from '../../../contracts/schemas/config.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
-import { made, parts } from './during.ts';
+import { beforehand, partsOf } from './during.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
 
 export interface BankWorld {
@@ -32,8 +32,8 @@ export async function startBank(
  */
 export function useBank(config: ConfigInput | (() => ConfigInput) = {}, options?: BankOptions): BankWorld {
   const start = async () => await startBank(typeof config === 'function' ? config() : config, options);
-  return parts(
-    made(start, ({ world }) => world.stop()),
+  return partsOf(
+    beforehand(start, ({ world }) => world.stop()),
     'bank',
     'world',
   );

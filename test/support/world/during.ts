@@ -13,11 +13,11 @@ const ends: (() => unknown)[] = [];
 
 /** Stands for what `make` returns, which ends by its own word. */
 export function during<T extends Ended>(make: () => T | Promise<T>, withinMs?: number): T {
-  return made(make, (it: Ended) => ('stop' in it ? it.stop() : it.close()), withinMs);
+  return beforehand(make, (it: Ended) => ('stop' in it ? it.stop() : it.close()), withinMs);
 }
 
 /** Stands for what `make` returns. */
-export function made<T extends object>(
+export function beforehand<T extends object>(
   make: () => T | Promise<T>,
   end: (it: T) => unknown = () => undefined,
   withinMs = START_MS,
@@ -29,13 +29,13 @@ export function made<T extends object>(
     ends.push(() => end(fresh));
   }, withinMs);
   afterAll(async () => {
-    await ends.pop()?.();
+    if (it !== undefined) await ends.pop()?.();
   }, withinMs);
   return standIn(() => it);
 }
 
 /** Stands for parts of what another stands for. */
-export function parts<T extends object, Key extends keyof T>(whole: T, ...keys: readonly Key[]): Pick<T, Key> {
+export function partsOf<T extends object, Key extends keyof T>(whole: T, ...keys: readonly Key[]): Pick<T, Key> {
   // Sound: only parts that are objects are asked for.
   const stood = keys.map((key) => [key, standIn(() => whole[key] as object)] as const);
   // Sound: each stands in its place.
@@ -44,15 +44,17 @@ export function parts<T extends object, Key extends keyof T>(whole: T, ...keys: 
 
 function standIn<T extends object>(current: () => T | undefined): T {
   const now = (): T => {
-    const made = current();
-    if (made === undefined) throw new Error('it is made before the tests: only they, and what they call, may use it');
-    return made;
+    const it = current();
+    if (it === undefined) throw new Error('it is made before the tests: only they, and what they call, may use it');
+    return it;
   };
   const handler: ProxyHandler<T> = {
     get: (_, key) => {
       const value: unknown = Reflect.get(now(), key);
+      if (typeof value !== 'function') return value;
       // A private field is found in the object itself alone.
-      return typeof value === 'function' ? value.bind(now()) : value;
+      const bound: unknown = value.bind(now());
+      return bound;
     },
     set: (_, key, value) => Reflect.set(now(), key, value),
     has: (_, key) => Reflect.has(now(), key),
