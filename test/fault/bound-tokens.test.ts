@@ -2,30 +2,29 @@
  * Tokens that are bound to a key (DPoP, RFC 9449) in runs: an authorization server and an MCP server that we did not
  * write, which both want a nonce in each proof (INV-X1, INV-S1).
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
-import { AT_SERVER, type BoundScene, callsAt, startBoundScene, TOOL_SCOPES } from '../support/oauth/bound-scene.ts';
+import { AT_SERVER, callsAt, startBoundScene, TOOL_SCOPES } from '../support/oauth/bound-scene.ts';
 import { CLIENT, SECRET } from '../support/oauth/broker.ts';
 import { startProvider } from '../support/oauth/provider.ts';
-import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
+import { startEverythingServer } from '../support/servers/real-servers.ts';
 import { codeOf, factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
-import { decideNext, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, useWorld } from '../support/world/world.ts';
+import { silenceProvider } from '../conformance/tokens.suite.ts';
+import { during } from '../support/world/during.ts';
 
 const LONG_MS = 120_000;
 
-let everything: RunningMcpServer;
-let at: BoundScene;
-let world: World;
 let run: RunHandle;
 
-beforeAll(async () => {
-  // oidc-provider says on the console that it runs on Node 20 and without a store.
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  everything = await startEverythingServer();
-  at = await startBoundScene(everything.url, { nonce: 'wanted' }, { proofs: 'nonce' });
-  const unbound = await startProvider({ clients: [CLIENT], resources: { [at.guard.url]: AT_SERVER }, proofs: 'off' });
+silenceProvider();
+const everything = during(() => startEverythingServer());
+const at = during(() => startBoundScene(everything.url, { nonce: 'wanted' }, { proofs: 'nonce' }));
+const unbound = during(() =>
+  startProvider({ clients: [CLIENT], resources: { [at.guard.url]: AT_SERVER }, proofs: 'off' }),
+);
+const world = useWorld(() => {
   const credentials = (issuer: string) => ({
     kind: 'client-credentials' as const,
     issuer,
@@ -34,8 +33,7 @@ beforeAll(async () => {
     scopes: TOOL_SCOPES,
     senderConstrained: 'required' as const,
   });
-  world = await startWorld({
-    beside: [everything, at, unbound],
+  return {
     config: {
       servers: {
         bound: { url: at.guard.url, credentials: credentials(at.provider.issuer), recheckSeconds: 0 },
@@ -43,18 +41,15 @@ beforeAll(async () => {
       },
       policy: { approvers: { ids: ['bob'] }, servers: { bound: { default: 'ask' } } },
     },
-  });
+  };
+});
+beforeAll(async () => {
   run = await world.start([{ calls: [{ tool: 'bound/echo', arguments: { message: 'hello' } }] }, { text: 'Done.' }], {
     servers: [{ name: 'bound' }],
   });
   await decideNext(run, 'bob');
   await run.result();
 }, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  jest.restoreAllMocks();
-});
 
 describe('a run at servers that want a nonce', () => {
   test('INV-X1: the call that bob approved was dispatched once and ran once, with a bound token', async () => {

@@ -4,7 +4,7 @@
  * run without a key is the control.
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { type Canary, CanaryScanner } from '../support/canary/scan.ts';
@@ -12,10 +12,11 @@ import { describedPieces, type Piece, storedPieces } from '../support/canary/sto
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { Holds } from '../support/servers/holds.ts';
-import { acts, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { acts, startRawServer } from '../support/servers/raw-server.ts';
 import { replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 
@@ -37,11 +38,10 @@ const valueOf = (name: string): string => CANARIES.find((canary) => canary.name 
 /** What a stretch has on record while its second turn waits for the server. */
 const ON_RECORD = ['argument', 'input', 'instructions', 'key', 'result'];
 
-let server: RawServer;
 let holds: Holds;
 
-beforeAll(async () => {
-  server = await startRawServer({
+const server = during(() =>
+  startRawServer({
     era: 'modern',
     tools: {
       act: acts((exchange) => exchange.result({ content: [{ type: 'text', text: valueOf('result') }] })),
@@ -52,10 +52,8 @@ beforeAll(async () => {
       },
       fail: acts((exchange) => exchange.result({ isError: true, content: [{ type: 'text', text: valueOf('fault') }] })),
     },
-  });
-});
-
-afterAll(async () => server?.close());
+  }),
+);
 
 interface Seen {
   /** In the details of the heartbeat, while a call of the stretch is under way. */

@@ -2,24 +2,22 @@
  * No secret of an exchange stands anywhere (INV-S1): assertions of callers and of the service, ID-JAGs, tokens, proofs, keys. Authorization
  * servers write what they were shown into the tokens they give, and tool servers give away what they read there.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { EXCHANGED, type ExchangedScene, startExchangedScene } from '../support/canary/exchanged.ts';
+import { EXCHANGED, startExchangedScene } from '../support/canary/exchanged.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import type { Piece } from '../support/canary/stores.ts';
 import { factsOf, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 const LONG_MS = 240_000;
 
-let scene: ExchangedScene;
 let pieces: readonly Piece[];
 
+const scene = during(() => startExchangedScene(), LONG_MS);
 beforeAll(async () => {
-  scene = await startExchangedScene();
   pieces = await scene.pieces();
 }, LONG_MS);
-
-afterAll(async () => scene?.close());
 
 test('every tool of every server was called, with tokens that hold what was to be hidden', async () => {
   for (const name of EXCHANGED) expect(scene.servers[name].executions()).toBeGreaterThanOrEqual(6);

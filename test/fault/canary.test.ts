@@ -6,13 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { type Canary, CanaryScanner, type Sighting } from '../support/canary/scan.ts';
 import {
-  type CanaryScene,
   catalogPieces,
   converse,
   LISTED,
@@ -39,15 +38,15 @@ import { said } from '../support/models/dialect.ts';
 import { connected, refreshed } from '../support/scenes/catalogs.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(240_000);
 
-let scene: CanaryScene;
 let runs: readonly RunHandle[];
 let pieces: readonly Piece[];
 
+const scene = during(() => startCanaryScene());
 beforeAll(async () => {
-  scene = await startCanaryScene();
   const given = await converse(scene, 'given');
   const minted = await converse(scene, 'minted');
   const catalog = await catalogPieces(scene);
@@ -65,8 +64,6 @@ beforeAll(async () => {
     ...(await lyingPieces(scene)),
   ];
 });
-
-afterAll(async () => scene?.close());
 
 type Found = Sighting & { readonly store: string };
 

@@ -2,13 +2,12 @@
  * Tokens of our own and exchanged ones, from a decision to servers that verify them (INV-S1, INV-S2, S1.5, F13, F15): only exactly
  * the call that was countersigned is executed, and what a caller sealed never reaches a tool server.
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
 import {
-  type CountersignedScene,
   type GuardedServer,
   ISSUER,
   PAYMENT,
@@ -16,22 +15,13 @@ import {
   startCountersignedScene,
 } from '../support/oauth/guarded-server.ts';
 import { factsOf, outcomes, outcomesAtEnd, replayOwn, results } from '../support/world/run-record.ts';
+import { silenceProvider } from '../conformance/tokens.suite.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 
-let scene: CountersignedScene;
-
-beforeAll(async () => {
-  // oidc-provider says on the console that it runs on Node 20 and without a store.
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  scene = await startCountersignedScene();
-});
-
-afterAll(async () => {
-  await scene?.close();
-  jest.restoreAllMocks();
-});
+silenceProvider();
+const scene = during(() => startCountersignedScene());
 
 /** Tokens under which this was asked of a server, in order. */
 function tokensOf(server: GuardedServer, method: string, tool?: string): string[] {

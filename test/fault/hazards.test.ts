@@ -3,29 +3,18 @@
  * (S4.8, B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own count a call runs once where
  * one was approved and never elsewhere, and a refused decision changes nothing.
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import {
-  type AskedCall,
-  type HazardWorld,
-  nextOf,
-  type Path,
-  PATHS,
-  startHazardWorld,
-} from '../support/faults/hazard-paths.ts';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { type AskedCall, nextOf, type Path, PATHS, startHazardWorld } from '../support/faults/hazard-paths.ts';
 import { until } from '../support/until.ts';
 import { factsOf, ledgerShows, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
 jest.setTimeout(LONG_MS);
 
-let scene: HazardWorld;
-
-beforeAll(async () => {
-  scene = await startHazardWorld();
-});
-afterAll(async () => await scene?.stop());
+const scene = during(() => startHazardWorld());
 
 /** Answers to a decision on a call that somebody has decided: the next call of its run waits, or its run is over. */
 const DECIDED = ['ALREADY_DECIDED', 'RUN_CLOSED'];

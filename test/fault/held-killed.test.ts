@@ -4,18 +4,19 @@
  * the run is none of the server's business. What the server echoed stands nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { A_QUESTION, answerAt, end as finish, event } from '../support/servers/asking-server.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
 import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
@@ -23,8 +24,6 @@ jest.setTimeout(LONG_MS);
 const SESSION = `session-${randomBytes(30).toString('hex')}`;
 const YES = { question: { action: 'accept', content: { sure: true } } } as const;
 
-let server: RawServer;
-let world: FaultWorld;
 const workers: WorkerProcess[] = [];
 let calls = 0;
 
@@ -34,8 +33,8 @@ async function startWorker(role: 'runs' | 'tools'): Promise<WorkerProcess> {
   return worker;
 }
 
-beforeAll(async () => {
-  server = await startRawServer({
+const server = during(() =>
+  startRawServer({
     era: 'legacy',
     pages: [[{ name: 'deploy', inputSchema: { type: 'object' } }]],
     onCall: (exchange) => {
@@ -50,10 +49,11 @@ beforeAll(async () => {
       if (rpcMethod === 'initialize') response.setHeader('mcp-session-id', SESSION);
       return false;
     },
-  });
-  const script = { steps: [{ calls: [{ tool: 'desk/deploy' }] }, { text: 'Done.' }] };
-  world = await startFaultWorld({
-    beside: [server],
+  }),
+);
+const script = { steps: [{ calls: [{ tool: 'desk/deploy' }] }, { text: 'Done.' }] };
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: {
         desk: {
@@ -66,10 +66,8 @@ beforeAll(async () => {
       policy: { approvers: { ids: ['ann'] }, strategy: 'never' },
       models: { asked: { provider: 'scripted', script } },
     },
-  });
-});
-
-afterAll(async () => world?.stop());
+  }),
+);
 
 /** A run whose worker of this role was killed while its question was open, with another worker there. */
 async function killed(

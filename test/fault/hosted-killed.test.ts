@@ -2,37 +2,32 @@
  * A worker process is killed (SIGKILL) with one hosted call waiting for a person and one under way at the provider
  * (docs/adr/0080, INV-X1), for each way to approve one: by the log of the server behind the provider, each is made once at most.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { hostingModel, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { hostingModel, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
+import { startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
 import { outcomesAtEnd, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
 
-let bank: RecordingServer;
-let provider: HostingProvider;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  provider = await startHostingProvider();
-  // The provider's client takes no list with a tool whose hints are of the wrong type.
-  bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
+const provider = during(() => startHostingProvider());
+// The provider's client takes no list with a tool whose hints are of the wrong type.
+const bank = during(() => startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') }));
+const world = during(async () => {
   const gpt = hostingModel(provider);
-  world = await startFaultWorld({
-    beside: [provider, bank],
+  return await startFaultWorld({
     config: {
       models: { gpt, keeping: { ...gpt, storesAnswers: true } },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' }, execute: 'hosted' } },
       policy: { approvers: { ids: ['bob'] }, servers: { bank: { tools: { slow: 'allow' } } } },
     },
   });
-}, RECOVERY_MS);
-afterAll(async () => world?.stop());
+});
 
 async function started(model: string, tool: string, purpose: string): Promise<RunHandle> {
   provider.script(purpose, [{ calls: [{ server: 'bank', tool, arguments: { purpose } }] }, { text: 'done' }]);

@@ -3,19 +3,20 @@
  * INV-D3): nothing is executed twice, nobody is asked the same again; the server's state, which it echoes, stands nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type CallExchange, startRawServer } from '../support/servers/raw-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;
@@ -25,8 +26,6 @@ type Name = (typeof NAMES)[number];
 const STATE = `state-${randomBytes(30).toString('hex')}`;
 const SCHEMA = { type: 'object', properties: { name: { type: 'string', minLength: 2 } }, required: ['name'] };
 
-let server: RawServer;
-let world: FaultWorld;
 const workers: WorkerProcess[] = [];
 const held: CallExchange[] = [];
 const executed: Name[] = [];
@@ -69,19 +68,20 @@ async function startWorkers(): Promise<readonly [WorkerProcess, WorkerProcess]> 
 const answered = async (name: Name) =>
   await runs[name].provideInput(answerTo(questions[name], { who: { action: 'accept', content: { name: 'Ben' } } }));
 
-beforeAll(async () => {
-  server = await startRawServer({
+const server = during(() =>
+  startRawServer({
     era: 'modern',
     pages: [[{ name: 'book', inputSchema: { type: 'object' } }]],
     onCall,
-  });
+  }),
+);
+const world = during(async () => {
   const zone = await zoneKey();
   const stepsOf = (name: Name) => ({
     provider: 'scripted' as const,
     script: { steps: [{ calls: [{ tool: 'desk/book', arguments: { name } }] }, { text: 'Done.' }] },
   });
-  world = await startFaultWorld({
-    beside: [server],
+  return await startFaultWorld({
     files: { 'zone.pem': zone.pem },
     config: {
       servers: { desk: { url: server.url, taskQueue: 'zone', credentials: { kind: 'none' } } },
@@ -90,6 +90,8 @@ beforeAll(async () => {
       models: { between: stepsOf('between'), unacted: stepsOf('unacted'), acted: stepsOf('acted') },
     },
   });
+});
+beforeAll(async () => {
   const [runsSide, toolsSide] = await startWorkers();
   for (const name of NAMES) runs[name] = await world.start(name);
   for (const name of NAMES) questions[name] = await question(runs[name]);
@@ -112,8 +114,6 @@ beforeAll(async () => {
   isArmed = false;
   await startWorkers();
 });
-
-afterAll(async () => world?.stop());
 
 async function askedOnce(name: Name): Promise<void> {
   const ledger = await runs[name].ledger();

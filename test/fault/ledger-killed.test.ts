@@ -1,22 +1,20 @@
 /** A worker is killed after both sinks have a segment and before Temporal knows of it: it is kept once (F1, INV-D3). */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { expect, test } from '@jest/globals';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
 import { headKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { keptIn } from '../support/world/ledger-folder.ts';
 import { executions, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 const RECOVERY_MS = 180_000;
 const KEY = headKey();
 
-let receiver: LedgerReceiver;
-let world: FaultWorld;
-beforeAll(async () => {
-  receiver = await startLedgerReceiver();
-  world = await startFaultWorld({
-    beside: [receiver],
+const receiver = during(() => startLedgerReceiver());
+const world = during(() =>
+  startFaultWorld({
     config: {
       ledger: {
         sign: { kid: KEY.kid, privateKeyFile: 'ledger.pem' },
@@ -26,9 +24,8 @@ beforeAll(async () => {
       models: { main: { provider: 'scripted', script: { steps: [{ text: 'Done.' }] } } },
     },
     files: { 'ledger.pem': KEY.pem },
-  });
-});
-afterAll(async () => world?.stop());
+  }),
+);
 
 test(
   'a segment whose acknowledgement was lost with its worker is delivered again and adds nothing',

@@ -2,33 +2,30 @@
  * Tokens minted for one call, from an authorization server that we did not write to the tool server (INV-S2, S1.5, H-2, F13,
  * F14, F15): what the tool server is shown, and what is tried again.
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { startProvider } from '../support/oauth/provider.ts';
+import { startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
-import { decideNext, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, useWorld } from '../support/world/world.ts';
+import { silenceProvider } from '../conformance/tokens.suite.ts';
+import { during } from '../support/world/during.ts';
 
 const LONG_MS = 120_000;
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 const TOOLS = ['read', 'write', 'stale', 'never', 'greedy', 'gated'];
 
-let server: RawServer;
-let provider: RunningAuthorizationServer;
-let world: World;
 let run: RunHandle;
 let ledger: readonly LedgerEntry[];
 
-beforeAll(async () => {
-  // oidc-provider says on the console that it runs on Node 20 and without a store.
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  server = await startRawServer({
+silenceProvider();
+const server = during(() =>
+  startRawServer({
     era: 'modern',
     tools: {
       read: succeedWith('done'),
@@ -39,9 +36,11 @@ beforeAll(async () => {
       greedy: (exchange) =>
         exchange.status(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="notes:read admin"' }),
     },
-  });
-  const scope = 'notes:list notes:read notes:write admin';
-  provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: scope } });
+  }),
+);
+const SCOPE = 'notes:list notes:read notes:write admin';
+const provider = during(() => startProvider({ clients: [CLIENT], resources: { [server.url]: SCOPE } }));
+const world = useWorld(() => {
   const credentials = {
     kind: 'client-credentials' as const,
     issuer: provider.issuer,
@@ -49,7 +48,7 @@ beforeAll(async () => {
     clientSecret: CLIENT.secret,
     scopes: { discovery: ['notes:list'], default: ['notes:read'], tools: { write: ['notes:write'] } },
   };
-  world = await startWorld({
+  return {
     config: {
       servers: { notes: { url: server.url, credentials } },
       policy: {
@@ -58,18 +57,14 @@ beforeAll(async () => {
         servers: { notes: { default: 'allow', tools: { gated: 'ask' } } },
       },
     },
-  });
+  };
+});
+beforeAll(async () => {
   run = await world.start([{ calls: TOOLS.map((tool) => ({ tool: `notes/${tool}` })) }, { text: 'Done.' }]);
   await decideNext(run, 'bob');
   await run.result();
   ledger = await run.ledger();
 }, LONG_MS);
-
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([server?.close(), provider?.close()]);
-  jest.restoreAllMocks();
-});
 
 function callIdOf(tool: string): string {
   return `t1.c${TOOLS.indexOf(tool)}`;

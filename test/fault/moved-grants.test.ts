@@ -3,7 +3,7 @@
  * each run's own, for each server its own. Sealed in a grant and used for anything but what it was sealed for, by whoever
  * may write to the namespace, it does not open, and no server ever sees it (INV-S1, S1.5, H-3, F13, F15).
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { Countersign, type RunHandle } from '../../client/index.ts';
@@ -14,19 +14,16 @@ import { specHash } from '../../domain/request/digest.ts';
 import { setUpNamespace } from '../../workers/setup.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
-import { authorizationsOf, GATED_CALL, type GrantScene, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
+import { authorizationsOf, GATED_CALL, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { until } from '../support/until.ts';
 import { factsOf, outcomesAtEnd, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { decideNext, decisionOn, openRequests, startWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 
-let scene: GrantScene;
-beforeAll(async () => {
-  scene = await startGrantScene();
-});
-afterAll(async () => scene?.close());
+const scene = during(() => startGrantScene());
 
 describe('an authorization that a caller gives (S1.1, S1.3, S1.4, S1.7, H-1)', () => {
   const SHARED = { servers: [{ name: 'shared' }] };

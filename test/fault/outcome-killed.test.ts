@@ -2,35 +2,33 @@
  * A worker process is killed (SIGKILL) in the middle of tool calls, and another one is started: somebody is asked what became of
  * each, and a call is sent again only by their word. What counts is the tool server's own log (F1, F2, F6; INV-X1).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { executionsOf } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
 jest.setTimeout(RECOVERY_MS);
 const NAMES = ['again', 'recorded', 'approved'] as const;
 
-let server: RecordingServer;
-let world: FaultWorld;
 // Sound: filled before the first test.
 const runs = {} as Record<(typeof NAMES)[number], RunHandle>;
 
-beforeAll(async () => {
-  server = await startRecordingServer();
+const server = during(() => startRecordingServer());
+const world = during(async () => {
   const { url } = server;
   const credentials = { kind: 'none' } as const;
   const stepsOf = (purpose: string, tool: string) => ({
     provider: 'scripted' as const,
     script: { steps: [{ calls: [{ tool, arguments: { purpose } }] }, { text: 'Done.' }] },
   });
-  world = await startFaultWorld({
-    beside: [server],
+  return await startFaultWorld({
     config: {
       servers: { once: { url, credentials }, asked: { url, credentials } },
       policy: { approvers: { ids: ['bob'] }, servers: { once: { default: 'allow' } } },
@@ -41,6 +39,8 @@ beforeAll(async () => {
       },
     },
   });
+});
+beforeAll(async () => {
   const worker = await world.startWorker();
   for (const name of NAMES) runs[name] = await world.start(name);
   const [request] = await openRequests(runs.approved);
@@ -49,8 +49,6 @@ beforeAll(async () => {
   await worker.kill();
   await world.startWorker();
 });
-
-afterAll(async () => world?.stop());
 
 async function asked(name: (typeof NAMES)[number]) {
   const run = runs[name];

@@ -3,20 +3,21 @@
  * never answers. The worker comes back soon, and gets the query with that task in it. It lacks nothing else, so that only the time at
  * which the question was asked tells it that the task is not its own (INV-D1, docs/adr/0091).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { askedAt } from '../../contracts/failure.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { plainClient } from '../support/engine.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
 import { executions, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Temporal hands out queries and tasks in no order, so that some runs' tasks are taken before their queries. */
 const RUNS = 24;
@@ -26,15 +27,12 @@ const MOST_PLAYS = 4;
 /** Queries are on their way to Temporal, and as far ahead of all tasks as Temporal leaves them with an absent worker. */
 const AHEAD_MS = 2_000;
 
-let server: RecordingServer;
-let world: FaultWorld;
 let holder: WorkerProcess;
 
-beforeAll(async () => {
-  server = await startRecordingServer();
-  const calls = [{ tool: 'office/pay', arguments: { purpose: 'held' } }];
-  world = await startFaultWorld({
-    beside: [server],
+const server = during(() => startRecordingServer());
+const calls = [{ tool: 'office/pay', arguments: { purpose: 'held' } }];
+const world = during(async () =>
+  startFaultWorld({
     config: {
       taskQueue: 'held',
       servers: { office: { url: server.url, credentials: { kind: 'none' } } },
@@ -43,11 +41,11 @@ beforeAll(async () => {
     },
     client: { taskQueue: 'held' },
     bundle: await sharedBundle(),
-  });
+  }),
+);
+beforeAll(async () => {
   holder = await world.startWorker();
 });
-
-afterAll(async () => world?.stop());
 
 /** Temporal sends what comes next to the common queue at once, which it does otherwise after `stickyQueueTimeoutMs`. */
 async function letGo(run: RunHandle): Promise<void> {

@@ -6,18 +6,19 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
 import { executions, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const RUNS = 48;
 const STANDSTILL_MS = 30_000;
@@ -25,15 +26,12 @@ const POLL_MS = 120;
 jest.setTimeout(500_000);
 const COMMAND = fileURLToPath(new URL('../../scripts/countersign.mjs', import.meta.url));
 
-let server: RecordingServer;
-let world: FaultWorld;
 let frozen: WorkerProcess;
 
-beforeAll(async () => {
-  server = await startRecordingServer();
-  const calls = [{ tool: 'office/pay', arguments: { purpose: 'load' } }];
-  world = await startFaultWorld({
-    beside: [server],
+const server = during(() => startRecordingServer());
+const calls = [{ tool: 'office/pay', arguments: { purpose: 'load' } }];
+const world = during(async () =>
+  startFaultWorld({
     config: {
       taskQueue: 'polled',
       servers: { office: { url: server.url, credentials: { kind: 'none' } } },
@@ -45,12 +43,12 @@ beforeAll(async () => {
     client: { taskQueue: 'polled' },
     // Its histories are compared with the product's own bundle.
     bundle: await sharedBundle(),
-  });
+  }),
+);
+beforeAll(async () => {
   await world.startWorker();
   frozen = await world.startWorker();
 });
-
-afterAll(async () => world?.stop());
 
 /** As somebody with a page open who says yes to all that comes. */
 async function countersigned(run: RunHandle, isOver: () => boolean): Promise<void> {

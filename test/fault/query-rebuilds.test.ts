@@ -3,9 +3,10 @@
  * a process holds which never answers (INV-D1, docs/adr/0044). The run must go on from the task, never from what the query took in: at
  * each point at which it may wait, with somebody who answers at once. What a replay would do is compared with what was recorded, with its times.
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { FORMS, NAMES, played, type Stage, startStage } from '../support/faults/asked-elsewhere.ts';
+import { expect, jest, test } from '@jest/globals';
+import { FORMS, NAMES, played, startStage } from '../support/faults/asked-elsewhere.ts';
 import { replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(600_000);
 /** On a busy machine the task may overtake the query at some point. Then nothing was refused there, and nothing shown. */
@@ -13,15 +14,7 @@ const MOST_PLAYS = 3;
 /** Points of one play at which that may happen. */
 const MOST_LOST = 3;
 
-let stage: Stage;
-
-beforeAll(async () => {
-  stage = await startStage();
-});
-
-afterAll(async () => {
-  await stage?.close();
-});
+const stage = during(() => startStage());
 
 test.each(FORMS)(
   '%s: each query is refused, each run goes on from its task, and is what a replay makes of it',

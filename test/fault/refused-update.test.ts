@@ -3,18 +3,19 @@
  * conditions there, so the run does not begin to hand over; the first task after a reset is one where a replay does
  * (INV-D1, INV-D3; docs/adr/0088).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES, SIGNALS } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { resetRun, WITHOUT_UPDATES } from '../support/world/reset.ts';
 import { codeOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests, updateStage } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than a worker takes to start, on a busy machine. */
 jest.setTimeout(120_000);
@@ -29,29 +30,23 @@ const [STARTING, COMPLETED] = [2, 3];
  */
 const REFUSING = 2 + COMPLETED + 2;
 
-let bank: RecordingServer;
-let engine: FaultEngine;
-let world: FaultWorld;
 let worker: WorkerProcess;
 
-beforeAll(async () => {
-  bank = await startRecordingServer();
-  engine = await startFaultEngine([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_AT}`]);
-  const steps = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'once' } }] }, { text: 'Done.' }];
-  world = await startFaultWorld({
+const bank = during(() => startRecordingServer());
+const engine = during(() => startFaultEngine([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_AT}`]));
+const steps = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'once' } }] }, { text: 'Done.' }];
+const world = during(() =>
+  startFaultWorld({
     engine,
     config: {
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       policy: { approvers: { ids: ['ann'] } },
       models: { clerk: { provider: 'scripted', script: { steps } } },
     },
-  });
+  }),
+);
+beforeAll(async () => {
   worker = await world.startWorker();
-});
-afterAll(async () => {
-  await world?.stop();
-  await engine?.stop();
-  await bank?.close();
 });
 
 /** Starts a run that waits, and has one task read so many signals that the history has that many events. */

@@ -5,38 +5,35 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import { expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { lostCall } from '../support/scenes/lost-answers.ts';
-import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
+import { startResumableServer } from '../support/servers/resumable-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { executions, factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { decideNext } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
 jest.setTimeout(RECOVERY_MS);
 const TOOLS_QUEUE = 'resumed-tools';
 
-let server: ResumableServer;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  server = await startResumableServer();
+const server = during(() => startResumableServer());
+const world = during(async () => {
   const zone = await zoneKey();
   const credentials = { kind: 'none' } as const;
   const stepsOf = (purpose: string, tool: string) => ({
     provider: 'scripted' as const,
     script: { steps: [{ calls: [{ tool, arguments: { purpose } }] }, { text: 'Done.' }] },
   });
-  world = await startFaultWorld({
-    beside: [server],
+  return await startFaultWorld({
     config: {
       servers: {
         once: { url: server.url, credentials },
@@ -55,8 +52,6 @@ beforeAll(async () => {
     files: { 'zone.pem': zone.pem },
   });
 });
-
-afterAll(async () => world?.stop());
 
 const start = async (name: string): Promise<RunHandle> =>
   await world.start(name, { servers: [{ name: 'once' }, { name: 'asked' }] });

@@ -2,30 +2,28 @@
  * The Temporal server is killed (SIGKILL) and started again on its SQLite file (F3; INV-D3): what it had acknowledged holds,
  * what it had not is safe to send again.
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { Countersign, type CountersignError, type RunHandle } from '../../client/index.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Answers that die with the server are noticed by heartbeat timeouts, of which a run may meet several. */
 const LONG_MS = 300_000;
 jest.setTimeout(LONG_MS);
 const RUNS_UNDER_LOAD = 12;
 
-let server: RecordingServer;
-let world: FaultWorld;
 let worker: WorkerProcess;
 
-beforeAll(async () => {
-  server = await startRecordingServer();
-  const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
-  world = await startFaultWorld({
-    beside: [server],
+const server = during(() => startRecordingServer());
+const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
       policy: {
@@ -45,11 +43,11 @@ beforeAll(async () => {
         },
       },
     },
-  });
+  }),
+);
+beforeAll(async () => {
   worker = await world.startWorker();
 });
-
-afterAll(async () => world?.stop());
 
 /** As a careful sender does: the same decision again, until it is answered. */
 async function decideSurely(run: RunHandle, decision: ReturnType<typeof decisionOn>): Promise<void> {

@@ -2,15 +2,16 @@
  * A stretch whose run is stopped, cancelled or interrupted while a worker process asks the model or waits for a server
  * (docs/adr/0058): the run ends, or reads the message, and every call that left is in the ledger.
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { executionsOf, expectSound, type SoundOptions } from '../support/faults/oracle.ts';
 import { heardItsEnd } from '../support/faults/stretches.ts';
-import { startTurnProvider, type TurnProvider } from '../support/faults/turn-provider.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startTurnProvider } from '../support/faults/turn-provider.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { codeOf, factsOf, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 const REPEATABLE: SoundOptions = { repeatable: ['lookup', 'slow'] };
@@ -25,15 +26,10 @@ const PLANS = Object.fromEntries(
   ]),
 );
 
-let shop: RecordingServer;
-let provider: TurnProvider;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  shop = await startRecordingServer();
-  provider = await startTurnProvider(PLANS);
-  world = await startFaultWorld({
-    beside: [provider, shop],
+const shop = during(() => startRecordingServer());
+const provider = during(() => startTurnProvider(PLANS));
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: { shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow'] } },
       policy: { unknownOutcomes: 'record', servers: { shop: { tools: { lookup: 'allow', slow: 'allow' } } } },
@@ -41,11 +37,11 @@ beforeAll(async () => {
       // The stretch ends where the scene says, however slow the machine is.
       execution: { stretch: { seconds: 300 } },
     },
-  });
+  }),
+);
+beforeAll(async () => {
   await world.startWorker();
 });
-
-afterAll(async () => world?.stop());
 
 /** Ends the run, or interrupts it. */
 async function end(run: RunHandle, way: Way): Promise<void> {

@@ -2,25 +2,22 @@
  * A worker process is killed (SIGKILL) while a server works on a call as a task, and another one is started: it asks where the other
  * left off, and nothing is begun again (INV-X1, INV-D3; ADR 0041).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { expect, jest, test } from '@jest/globals';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { formsOf, taskOf } from '../support/scenes/tasks.ts';
-import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
+import { startTaskServer } from '../support/servers/task-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
 const RECOVERY_MS = 180_000;
 jest.setTimeout(RECOVERY_MS);
 
-let server: TaskServer;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  server = await startTaskServer();
+const server = during(() => startTaskServer());
+const world = during(async () => {
   const zone = await zoneKey();
-  world = await startFaultWorld({
-    beside: [server],
+  return await startFaultWorld({
     config: {
       servers: { mine: { url: server.url, credentials: { kind: 'none' }, tasks: { seconds: 600 } } },
       policy: { servers: { mine: { tools: { dig: 'allow' } } } },
@@ -32,8 +29,6 @@ beforeAll(async () => {
     files: { 'zone.pem': zone.pem },
   });
 });
-
-afterAll(async () => world?.stop());
 
 test.each(['between two questions', 'in the middle of a question'])('killed %s', async (when) => {
   const inTheMiddle = when === 'in the middle of a question';

@@ -1,23 +1,20 @@
 /** A worker is killed (SIGKILL) while a receiver has its message and has not answered (F1, F16, INV-D3). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { expect, test } from '@jest/globals';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { replayOwn } from '../support/world/run-record.ts';
 import { decideNext, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than one try may take, on a busy machine. */
 const RECOVERY_MS = 180_000;
 
-let bank: RecordingServer;
-let receiver: MessageReceiver;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  bank = await startRecordingServer();
-  receiver = await startMessageReceiver();
-  world = await startFaultWorld({
+const bank = during(() => startRecordingServer());
+const receiver = during(() => startMessageReceiver());
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       notify: {
@@ -31,12 +28,8 @@ beforeAll(async () => {
         },
       },
     },
-  });
-});
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([receiver.close(), bank.close()]);
-});
+  }),
+);
 
 test(
   'the next worker sends the message with the id that the receiver has, and nothing is told twice',

@@ -2,32 +2,28 @@
  * A worker is killed (SIGKILL) while it fetches a token (F1, F13, INV-X1, INV-S2): for the list at the start of a run, and for a call that
  * a person has approved. By the tool server's log nothing was sent with a token that never came.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type HostileServer, startHostile } from '../support/oauth/provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startHostile } from '../support/oauth/provider.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { outcomes, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, requestThat } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
-
-let bank: RecordingServer;
-let issuer: HostileServer;
-let world: FaultWorld;
 
 const answers = (): void =>
   issuer.behave({ token: () => ({ body: { access_token: 'good', token_type: 'Bearer', expires_in: 90 } }) });
 const hangs = (): void => issuer.behave({ token: () => 'hang' });
 
-beforeAll(async () => {
-  bank = await startRecordingServer();
-  issuer = await startHostile({ token: () => 'hang' });
+const bank = during(() => startRecordingServer());
+const issuer = during(() => startHostile({ token: () => 'hang' }));
+const world = during(async () => {
   const credentials = { kind: 'client-credentials', issuer: issuer.issuer, clientId: 'c', clientSecret: 's' } as const;
-  world = await startFaultWorld({
-    beside: [bank, issuer],
+  return await startFaultWorld({
     config: {
       servers: { bank: { url: bank.url, credentials } },
       policy: { approvers: { ids: ['bob'] }, unknownOutcomes: 'record' },
@@ -40,7 +36,6 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(async () => world?.stop());
 
 test(
   'for a list: the next worker fetches another, and the run goes on; for a call: nobody knows, and nothing was sent',

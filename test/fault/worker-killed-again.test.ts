@@ -2,14 +2,15 @@
  * Workers are killed (SIGKILL) again and again while runs are at whatever point they happen to be (F1, F2): every run completes,
  * every decision counts once, no call runs twice (INV-D3, INV-X1).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { LedgerEntry, RunHandle } from '../../client/index.ts';
 import { expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout, 15 s in these worlds, some of them in turn. */
 const LONG_MS = 300_000;
@@ -17,14 +18,10 @@ jest.setTimeout(LONG_MS);
 const RUNS = 10;
 const TURNS = 2;
 
-let server: RecordingServer;
-let world: FaultWorld;
-
-beforeAll(async () => {
-  server = await startRecordingServer();
-  const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
-  world = await startFaultWorld({
-    beside: [server],
+const server = during(() => startRecordingServer());
+const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
       policy: {
@@ -41,10 +38,8 @@ beforeAll(async () => {
         },
       },
     },
-  });
-});
-
-afterAll(async () => world?.stop());
+  }),
+);
 
 async function approveAll(run: RunHandle): Promise<void> {
   for (let turn = 1; turn <= TURNS; turn += 1) {

@@ -2,27 +2,25 @@
  * A worker process is killed once (SIGKILL) with one run at each point of a call's life, and another one is started.
  * What counts is the tool server's own log (F1, F2; INV-X1, INV-D3).
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { startFaultWorld } from '../support/faults/world.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startModelProvider } from '../support/models/provider.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-record.ts';
 import { decisionOn, updateStage, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Longer than the heartbeat timeout of a model step, on a busy machine. */
 jest.setTimeout(180_000);
 
-let server: RecordingServer;
-let provider: ModelProvider;
-let world: FaultWorld;
 /** One run for each point, named after where it stood when the worker died. Sound: filled before the first test. */
 const run = {} as Record<'waiting' | 'frozen' | 'acknowledged' | 'held' | 'repeatable' | 'thinking', RunHandle>;
 let frozenDecision: Promise<DecisionAck>;
@@ -35,11 +33,11 @@ const callOf = (tool: string, purpose: string) => ({
 const thought = (purpose: string) =>
   chatDialect.events(said([{ type: 'call', id: 'call-1', name: 'once__lookup', json: JSON.stringify({ purpose }) }]));
 
-beforeAll(async () => {
-  server = await startRecordingServer();
-  provider = await startModelProvider(chatDialect.schema);
-  const credentials = { kind: 'none' } as const;
-  world = await startFaultWorld({
+const server = during(() => startRecordingServer());
+const provider = during(() => startModelProvider(chatDialect.schema));
+const credentials = { kind: 'none' } as const;
+const world = during(() =>
+  startFaultWorld({
     config: {
       servers: {
         once: { url: server.url, credentials },
@@ -60,7 +58,9 @@ beforeAll(async () => {
         thinking: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl },
       },
     },
-  });
+  }),
+);
+beforeAll(async () => {
   const worker = await world.startWorker();
   // Half an answer: what it says so far must not count.
   provider.enqueue(answered(thought('half').slice(0, -2), 'hang'));
@@ -74,7 +74,6 @@ beforeAll(async () => {
   ]);
   const [[frozen], [acknowledged]] = await Promise.all([openRequests(run.frozen), openRequests(run.acknowledged)]);
   if (frozen === undefined || acknowledged === undefined) throw new Error('there is no request');
-
   await run.acknowledged.decide(decisionOn(acknowledged, 'bob'));
   // From here on the worker does nothing, as if it were dead already; Temporal still hands it work.
   worker.freeze();
@@ -92,12 +91,6 @@ beforeAll(async () => {
     answered(chatDialect.events(said([{ type: 'text', text: 'Done.' }]))),
   );
   await world.startWorker();
-});
-
-afterAll(async () => {
-  await world?.stop();
-  await provider?.close();
-  await server?.close();
 });
 
 async function toldTo(point: RunHandle): Promise<string> {

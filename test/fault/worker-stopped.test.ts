@@ -2,32 +2,23 @@
  * A worker process is asked to end (SIGTERM), as at every deploy, or stands still for a while and comes back (F1, F5, F7):
  * INV-X1 holds all the same.
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { startModelProvider } from '../support/models/provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 
-let server: RecordingServer;
-let base: FaultWorld;
-
-beforeAll(async () => {
-  server = await startRecordingServer();
-  base = await worldOf('base', 30);
-});
-
-afterAll(async () => {
-  await base?.stop();
-  await server?.close();
-});
+const server = during(() => startRecordingServer());
+const base = during(() => worldOf('base', 30));
 
 /** Tool calls that this worker has finished, by its own log. */
 function completedCalls(worker: WorkerProcess): number {

@@ -3,7 +3,7 @@
  * workers meanwhile (INV-D2, INV-D3). A worker refuses direct queries only behind the task for which it rebuilt a run
  * (docs/adr/0044).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { isRefusedQuery } from '../../contracts/failure.ts';
@@ -12,19 +12,17 @@ import { runCommand } from '../support/cli.ts';
 import { plainClient } from '../support/engine.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { startModelProvider } from '../support/models/provider.ts';
 import { withCode } from '../support/refusal.ts';
 import { executions, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: ModelProvider;
-let world: World;
-
-beforeAll(async () => {
-  provider = await startModelProvider(chatDialect.schema);
+const provider = during(() => startModelProvider(chatDialect.schema));
+const { world } = useBank(() => {
   const policy: ConfigInput['policy'] = {
     approvers: { ids: ['ann', 'bob'] },
     servers: { bank: { tools: { lookup: 'allow' } } },
@@ -39,9 +37,8 @@ beforeAll(async () => {
       timeoutSeconds: 60,
     },
   };
-  ({ world } = await startBank({ policy, models }, { beside: [provider] }));
+  return { policy, models };
 });
-afterAll(async () => world.stop());
 
 const LOOKUP = { calls: [{ tool: 'bank/lookup', arguments: {} }] };
 const PAY = { calls: [{ tool: 'bank/pay', arguments: {} }] };

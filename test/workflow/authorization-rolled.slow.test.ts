@@ -3,7 +3,7 @@
  * (INV-D3, INV-G2). In trust mode `signed` consent and grants count as somebody signed them for that (INV-S2, D-7).
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -12,37 +12,28 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { commandsAt } from '../support/cli.ts';
 import { factsOf, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
-import { authorizationOf, startWantedScene, wantedFor, type WantedScene } from '../support/scenes/authorizations.ts';
+import { authorizationOf, useWantedScene, wantedFor } from '../support/scenes/authorizations.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { decideNext, decisionOn, openRequests, rolled } from '../support/world/world.ts';
-
-let scene: WantedScene;
-let signed: WantedScene;
+import { silenceProvider } from '../conformance/tokens.suite.ts';
 
 const backend = service('backend', ['ops']);
 const [ann, bob, eve] = [person('ann-1', 'ann'), person('bob-1', 'bob'), person('eve-1', 'eve')];
 const END = { text: 'done' };
 
-beforeAll(async () => {
-  // oidc-provider says on the console that it runs on Node 20 and without a store.
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  const asks = { notes: { default: 'ask' }, mine: { default: 'allow' } } as const;
-  scene = await startWantedScene({ config: { policy: { approvers: { ids: ['bob'] }, servers: asks } } });
+silenceProvider();
+const asks = { notes: { default: 'ask' }, mine: { default: 'allow' } } as const;
+const scene = useWantedScene({ config: { policy: { approvers: { ids: ['bob'] }, servers: asks } } });
+const signed = useWantedScene(() => {
   const { engine, bundle } = scene.world;
-  signed = await startWantedScene({
+  return {
     engine,
     bundle,
     trusted: [backend, ann, bob, eve],
     client: { signer: backend.signer },
     config: { taskQueue: 'signed', policy: { approvers: { ids: ['acme|bob'] }, strategy: 'never' } },
-  });
-}, 120_000);
-afterAll(async () => {
-  await signed?.world.stop();
-  await scene?.world.stop();
-  jest.restoreAllMocks();
+  };
 });
 
 const HELD_SECONDS = 10;

@@ -4,7 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
@@ -12,27 +12,22 @@ import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
 import { commandsAt } from '../support/cli.ts';
-import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
+import { startProvider } from '../support/oauth/provider.ts';
 import { putTokenFor } from '../support/oauth/refresh-bench.ts';
-import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
+import { startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { factsOf, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/scenes/authorizations.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
-import { type ZoneKey, zoneKey } from '../support/signing/keys.ts';
-import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { zoneKey } from '../support/signing/keys.ts';
+import { decideNext, decisionOn, openRequests, useWorld } from '../support/world/world.ts';
+import { silenceProvider } from '../conformance/tokens.suite.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
-let server: RawServer;
-let provider: RunningAuthorizationServer;
-let issuer: RefreshProvider;
-let world: World;
-let zone: ZoneKey;
 
-beforeAll(async () => {
-  // oidc-provider says on the console that it runs on Node 20 and without a store.
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  server = await startRawServer({
+silenceProvider();
+const server = during(() =>
+  startRawServer({
     era: 'modern',
     tools: {
       admin: wants('notes:admin'),
@@ -45,16 +40,17 @@ beforeAll(async () => {
           ? succeedWith('done')(exchange, attempt)
           : exchange.status(401),
     },
-  });
-  const resources = { [server.url]: 'notes:read notes:admin notes:root' };
-  provider = await startProvider({ clients: [CLIENT], resources });
-  issuer = await startRefreshProvider({ client: CLIENT, resources });
+  }),
+);
+const resourcesOf = () => ({ [server.url]: 'notes:read notes:admin notes:root' });
+const provider = during(() => startProvider({ clients: [CLIENT], resources: resourcesOf() }));
+const issuer = during(() => startRefreshProvider({ client: CLIENT, resources: resourcesOf() }));
+const zone = beforehand(zoneKey);
+const world = useWorld(() => {
   const client = { clientId: CLIENT.id, clientSecret: CLIENT.secret };
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
-  zone = await zoneKey();
-  world = await startWorld({
+  return {
     zone,
-    beside: [server, provider, issuer],
     client: { servers: { mine: { url: server.url, key: zone.publicJwk } } },
     config: {
       servers: {
@@ -75,13 +71,11 @@ beforeAll(async () => {
         },
       },
     },
-  });
+  };
+});
+beforeAll(async () => {
   const servers = { mine: { url: server.url } };
   await writeFile(join(world.engine.directory, 'countersign.yaml'), stringify({ servers }));
-}, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  jest.restoreAllMocks();
 });
 
 const END = { text: 'done' };

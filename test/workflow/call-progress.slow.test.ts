@@ -1,26 +1,22 @@
 /** How far a call has come that a worker waits for is told to whoever watches, as its server says it, and stands in no history. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { CallProgress } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { runCommand } from '../support/cli.ts';
 import { formsOf, keptOf } from '../support/scenes/tasks.ts';
-import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { startResumableServer } from '../support/servers/resumable-server.ts';
+import { useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let server: ResumableServer;
-let world: World;
-
-beforeAll(async () => {
-  server = await startResumableServer();
+const server = during(() => startResumableServer());
+const world = useWorld(() => {
   const policy = { servers: { mine: { default: 'allow' }, again: { default: 'allow' } } } as const;
   const one = { url: server.url, credentials: { kind: 'none' } } as const;
-  world = await startWorld({
-    beside: [server],
+  return {
     // The same server twice: calls of `again` may be repeated, and so leave within a stretch.
     config: { policy, servers: { mine: one, again: { ...one, repeatable: ['slow'] } } },
-  });
+  };
 });
-afterAll(async () => world.stop());
 
 const slow = async (purpose: string) =>
   await world.start(

@@ -4,19 +4,16 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import type { CatalogFile, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { documentOf, errorOf } from '../support/cli.ts';
-import { type CatalogWorld, HOSTILE, type ListedTools, startCatalogWorld } from '../support/scenes/catalog-world.ts';
+import { HOSTILE, type ListedTools, startCatalogWorld } from '../support/scenes/catalog-world.ts';
+import { during } from '../support/world/during.ts';
 
-let world: CatalogWorld;
-beforeAll(async () => {
-  // A server of its own for each: what a test changes, no other test sees.
-  world = await startCatalogWorld(['life', 'shop', 'drift', 'limited', 'files', 'older', 'locked']);
-});
-afterAll(async () => world.stop());
+// A server of its own for each: what a test changes, no other test sees.
+const world = during(() => startCatalogWorld(['life', 'shop', 'drift', 'limited', 'files', 'older', 'locked']));
 
 test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, disconnect, and all of it in the ledger', async () => {
   expect(await world.refusal('list life')).toMatchObject([

@@ -1,29 +1,24 @@
 /** A loosening that a second administrator must agree to (`catalog.loosening: countersign`); how a catalog ends, and how it does not. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, BEN, changed, connected } from '../support/scenes/catalogs.ts';
 import { codeOf, factsOf } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
+import { during } from '../support/world/during.ts';
+import { useEngine, useWorld } from '../support/world/world.ts';
 
-let world: World;
+const administrators = [...ADMINISTRATORS, { ids: ['tess'], may: ['connect' as const, 'tighten' as const] }];
+const engine = useEngine();
+const bank = during(() => startRecordingServer());
+const catalogOf = () => ({ administrators, origins: [new URL(bank.url).origin] });
+const world = useWorld(() => ({ engine, config: { catalog: { ...catalogOf(), loosening: 'countersign' } } }));
 /** One administrator is enough. */
-let plain: World;
-let bank: RecordingServer;
-
-beforeAll(async () => {
-  bank = await startRecordingServer();
-  const administrators = [...ADMINISTRATORS, { ids: ['tess'], may: ['connect' as const, 'tighten' as const] }];
-  const catalog = { administrators, origins: [new URL(bank.url).origin] };
-  world = await startWorld({ beside: [bank], config: { catalog: { ...catalog, loosening: 'countersign' } } });
-  const { engine, bundle } = world;
-  plain = await startWorld({ engine, bundle, config: { catalog, taskQueue: 'plain' } });
-});
-afterAll(async () => {
-  await plain.stop();
-  await world.stop();
-});
+const plain = useWorld(() => ({
+  engine,
+  bundle: world.bundle,
+  config: { catalog: catalogOf(), taskQueue: 'plain' },
+}));
 
 describe('a loosening', () => {
   let catalogs = 0;

@@ -1,5 +1,5 @@
 /** One catalog for a long life: many refreshes and changes, many tools, and the limit of what it hands on (S3.2, S3.6, INV-D3). */
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import { defaultPayloadConverter } from '@temporalio/common';
 import {
@@ -12,13 +12,13 @@ import {
 import type { SetToolPolicies, SetToolPoliciesInput, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog/carry.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { ADMINISTRATORS, ANN, connected } from '../support/scenes/catalogs.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { CatalogModel, changeNumber, listedIn } from '../support/stories/catalog.ts';
 import { codeOf, executions, factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
+import { useEngine, useWorld } from '../support/world/world.ts';
 
 jest.setTimeout(300_000);
 /** By hand, with executions as long as the server's defaults make them: 200. */
@@ -35,28 +35,17 @@ const HALVES = [
 /** Messages that a catalog remembers. */
 const REMEMBERED = 200;
 
-let engine: TestEngine;
-let world: World;
 /** What the first server lists now. */
 const tools: Tool[] = [];
-let tracker: RecordingServer;
-let wide: RawServer;
-let narrow: RawServer;
-
-beforeAll(async () => {
-  tracker = await startRecordingServer({ tools });
-  wide = await startRawServer({ era: 'modern', pages: pagesOf(1_000, 128) });
-  narrow = await startRawServer({ era: 'modern', pages: pagesOf(25, 20) });
+const tracker = during(() => startRecordingServer({ tools }));
+const wide = during(() => startRawServer({ era: 'modern', pages: pagesOf(1_000, 128) }));
+const narrow = during(() => startRawServer({ era: 'modern', pages: pagesOf(25, 20) }));
+const engine = useEngine({ dynamicConfig: SUGGESTED });
+const world = useWorld(() => {
   const origins = [tracker, wide, narrow].map(({ url }) => new URL(url).origin);
-  engine = await startEngine({ dynamicConfig: SUGGESTED });
-  world = await startWorld({ engine, config: { catalog: { administrators: ADMINISTRATORS, origins } } });
+  return { engine, config: { catalog: { administrators: ADMINISTRATORS, origins } } };
 });
 afterEach(async () => replayOwn(world));
-afterAll(async () => {
-  await world?.stop();
-  await Promise.all([tracker, wide, narrow].map((server) => server?.close()));
-  await engine?.stop();
-});
 
 /** Twenty to a page, each name so long. */
 function pagesOf(count: number, length: number): object[][] {

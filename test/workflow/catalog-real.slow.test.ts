@@ -1,37 +1,23 @@
 /** Catalogs of servers that others wrote: connect, list, toggle, run (S3.1–S3.5). */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, changed, connected, refreshed } from '../support/scenes/catalogs.ts';
-import {
-  type FilesystemServer,
-  type RunningMcpServer,
-  startEverythingServer,
-  startFilesystemServer,
-} from '../support/servers/real-servers.ts';
+import { startEverythingServer, startFilesystemServer } from '../support/servers/real-servers.ts';
+import { during } from '../support/world/during.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestFor, useWorld } from '../support/world/world.ts';
 
 jest.setTimeout(120_000);
-let files: FilesystemServer;
-let everything: RunningMcpServer;
-let world: World;
-
-beforeAll(async () => {
-  [files, everything] = await Promise.all([startFilesystemServer(), startEverythingServer()]);
-  world = await startWorld({
-    beside: [files, everything],
-    config: {
-      policy: { strategy: 'never' },
-      catalog: {
-        administrators: ADMINISTRATORS,
-        origins: [files.url, everything.url].map((url) => new URL(url).origin),
-      },
-    },
-  });
-});
-afterAll(async () => world.stop());
+const files = during(() => startFilesystemServer());
+const everything = during(() => startEverythingServer());
+const world = useWorld(() => ({
+  config: {
+    policy: { strategy: 'never' },
+    catalog: { administrators: ADMINISTRATORS, origins: [files.url, everything.url].map((url) => new URL(url).origin) },
+  },
+}));
 
 test('the filesystem server behind mcp-proxy: what is allowed runs, what is asked waits, what is disabled is not there', async () => {
   const catalog = world.countersign.catalog('files');

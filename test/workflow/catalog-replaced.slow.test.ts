@@ -2,30 +2,30 @@
  * Another release of a server that no one here wrote takes the place of the one that a catalog knows: what is new asks,
  * what changed asks, what is gone is denied, and a waiting call never runs by the old word (S3.2, S3.3, INV-G4).
  */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, expect, jest, test } from '@jest/globals';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { foreignPackages, INSTALL_MS } from '../support/foreign/clients.ts';
 import { ADMINISTRATORS, allowed, changed, connected, refreshed, statusesIn } from '../support/scenes/catalogs.ts';
 import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { decisionOn, requestFor, requestThat, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, requestFor, requestThat, startWorld } from '../support/world/world.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 jest.setTimeout(180_000);
-let before: RunningMcpServer;
 let after: RunningMcpServer | undefined;
-let world: World;
 
-beforeAll(async () => {
-  before = await startEverythingServer(await foreignPackages());
-  world = await startWorld({
-    config: {
-      policy: { strategy: 'never' },
-      catalog: { administrators: ADMINISTRATORS, origins: [new URL(before.url).origin] },
-    },
-  });
-}, INSTALL_MS);
+const before = beforehand(async () => startEverythingServer(await foreignPackages()), undefined, INSTALL_MS);
+const world = during(
+  () =>
+    startWorld({
+      config: {
+        policy: { strategy: 'never' },
+        catalog: { administrators: ADMINISTRATORS, origins: [new URL(before.url).origin] },
+      },
+    }),
+  INSTALL_MS,
+);
 afterAll(async () => {
-  await world.stop();
   await (after ?? before).close();
 });
 

@@ -1,14 +1,14 @@
 /** What a catalog says is what runs may do, at the time of the call (S3.3, S3.5, H-7, B-5). */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, changed, connected, refreshed } from '../support/scenes/catalogs.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { codeOf, factsOf, ledgerShows, outcomes, transcript } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
+import { decisionOn, openRequests, requestFor, startWorld, useEngine, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const object = { type: 'object' } as const;
 const FIRST: readonly Tool[] = [
@@ -18,45 +18,31 @@ const FIRST: readonly Tool[] = [
 ];
 const END = { text: 'done' };
 
-let engine: TestEngine;
-let bank: RecordingServer;
 const tools: Tool[] = [];
 
-beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer({ tools });
-});
+const engine = useEngine();
+const bank = during(() => startRecordingServer({ tools }));
 beforeEach(() => void tools.splice(0, tools.length, ...FIRST));
-afterAll(async () => {
-  await bank.close();
-  await engine.stop();
-});
 
 describe('a run in which the catalog says what may be done', () => {
-  /** The organisation lets everything pass, so that whatever is asked or refused here is the catalog's doing. */
-  let world: World;
   let catalogs = 0;
   let catalog: CatalogHandle;
   let server: string;
 
-  beforeAll(async () => {
-    world = await startWorld({
-      engine,
-      config: {
-        policy: { strategy: 'never' },
-        servers: { fixed: { url: bank.url, credentials: { kind: 'none' }, trusted: true } },
-        egress: { runServers: [new URL(bank.url).origin] },
-        catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin], newTools: 'strategy' },
-      },
-    });
-  });
+  /** The organisation lets everything pass, so that whatever is asked or refused here is the catalog's doing. */
+  const world = useWorld(() => ({
+    engine,
+    config: {
+      policy: { strategy: 'never' },
+      servers: { fixed: { url: bank.url, credentials: { kind: 'none' }, trusted: true } },
+      egress: { runServers: [new URL(bank.url).origin] },
+      catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin], newTools: 'strategy' },
+    },
+  }));
   beforeEach(async () => {
     server = `bank-${(catalogs += 1)}`;
     catalog = world.countersign.catalog(server);
     await connected(catalog, bank.url);
-  });
-  afterAll(async () => {
-    await world.stop();
   });
 
   const servers = (over: object = {}) => ({ servers: [{ name: server, ...over }] });
@@ -308,27 +294,21 @@ describe('a run in which the catalog says what may be done', () => {
 });
 
 describe('what the catalog says when a call would leave, for each server by itself (S3.3, S3.5, INV-G1)', () => {
-  /** Serves runs and catalogs; calls of tools wait for somebody who serves their queue. */
-  let runs: World;
-  let config: ConfigInput;
-
-  beforeAll(async () => {
+  const configOf = (): ConfigInput => {
     const server = { url: bank.url, credentials: { kind: 'none' as const }, taskQueue: 'bank-tools' };
-    config = {
+    return {
       taskQueue: 'dispatch',
       policy: { strategy: 'never', servers: { bank: { tools: { 'issue.get': 'ask' } } } },
       servers: { bank: server, twin: server },
       catalog: { administrators: ADMINISTRATORS, newTools: 'strategy' },
     };
-    runs = await startWorld({ engine, config, role: 'runs' });
-  });
-  afterAll(async () => {
-    await runs.stop();
-  });
+  };
+  /** Serves runs and catalogs; calls of tools wait for somebody who serves their queue. */
+  const runs = useWorld(() => ({ engine, config: configOf(), role: 'runs' }));
 
   /** A worker for the tools, as long as it is needed. It has read nothing yet. */
   async function withTools<T>(act: () => Promise<T>): Promise<T> {
-    const side = await startWorld({ engine, config, role: 'tools' });
+    const side = await startWorld({ engine, config: configOf(), role: 'tools' });
     try {
       return await act();
     } finally {

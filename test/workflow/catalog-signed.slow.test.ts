@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { catalogStart, type ToolCatalog } from '../../client/catalog/start.ts';
 import type { CatalogHandle } from '../../client/index.ts';
@@ -22,7 +22,6 @@ import {
   BEN,
   ben,
   mallory,
-  type SignedCatalog,
   startSignedCatalog,
   theirs,
   tighten,
@@ -30,12 +29,9 @@ import {
 import { person, type TestClaims } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { resetRun } from '../support/world/reset.ts';
+import { during } from '../support/world/during.ts';
 
-let catalog: SignedCatalog;
-beforeAll(async () => {
-  catalog = await startSignedCatalog();
-});
-afterAll(async () => catalog.stop());
+const catalog = during(() => startSignedCatalog());
 
 /** Waits until the catalog goes on under another Temporal run, and returns its id. */
 async function nextExecution(): Promise<string> {

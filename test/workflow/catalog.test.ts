@@ -1,5 +1,5 @@
 /** A catalog as operators keep it: connect, refresh, set, and who may (S3.1, S3.2, S3.5, S3.6). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
@@ -14,9 +14,10 @@ import {
   refreshed,
   statusesIn,
 } from '../support/scenes/catalogs.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, factsOf } from '../support/world/run-record.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { startWorld, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const object = { type: 'object' } as const;
 const FIRST: readonly Tool[] = [
@@ -26,36 +27,28 @@ const FIRST: readonly Tool[] = [
   { name: 'constructor', inputSchema: object },
 ];
 
-let world: World;
 /** What the server lists now. */
 const tools: Tool[] = [...FIRST];
-let tracker: RecordingServer;
 let catalogs = 0;
 
-beforeAll(async () => {
-  tracker = await startRecordingServer({ tools });
-  world = await startWorld({
-    beside: [tracker],
-    config: {
-      catalog: {
-        administrators: [
-          ...ADMINISTRATORS,
-          { ids: ['tess'], may: ['tighten'] },
-          { groups: ['net'], may: ['connect'] },
-          { tenant: 'other', ids: ['olga'], may: ['connect', 'loosen', 'tighten'] },
-        ],
-        origins: [new URL(tracker.url).origin],
-        unsupported: [
-          { setting: 'requiresApproval', tools: ['issues/close'], reason: 'nobody is on duty to approve.' },
-        ],
-      },
+const tracker = during(() => startRecordingServer({ tools }));
+const world = useWorld(() => ({
+  config: {
+    catalog: {
+      administrators: [
+        ...ADMINISTRATORS,
+        { ids: ['tess'], may: ['tighten'] },
+        { groups: ['net'], may: ['connect'] },
+        { tenant: 'other', ids: ['olga'], may: ['connect', 'loosen', 'tighten'] },
+      ],
+      origins: [new URL(tracker.url).origin],
+      unsupported: [{ setting: 'requiresApproval', tools: ['issues/close'], reason: 'nobody is on duty to approve.' }],
     },
-  });
-});
+  },
+}));
 afterEach(() => {
   tools.splice(0, tools.length, ...FIRST);
 });
-afterAll(async () => world.stop());
 
 /** A server name of the test's own. */
 function fresh(tenant?: string): CatalogHandle {

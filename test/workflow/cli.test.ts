@@ -4,21 +4,18 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { DecisionAck, LedgerEntry } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { type CliWorld, END, pay, startCliWorld } from '../support/scenes/cli-world.ts';
+import { END, pay, startCliWorld } from '../support/scenes/cli-world.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { withCode } from '../support/refusal.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let service: CliWorld;
-beforeAll(async () => {
-  service = await startCliWorld();
-});
-afterAll(async () => service.stop());
+const service = during(() => startCliWorld());
 
 const HOSTILE = '\u001b[2J\u202eevil';
 

@@ -5,12 +5,11 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import {
   type Execution,
   executions,
@@ -19,38 +18,30 @@ import {
   outcomes,
   transcript,
 } from '../support/world/run-record.ts';
-import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests, useEngine, useWorld } from '../support/world/world.ts';
 
-let bank: RecordingServer;
-let world: World;
+const LOOKUPS = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
+const engine = useEngine();
+const { bank, world } = useBank({ policy: LOOKUPS }, { engine });
 /** Keeps no run in memory: every workflow task replays the whole history. */
-let forgetful: World;
+const forgetful = useWorld(() => ({
+  engine,
+  bundle: world.bundle,
+  // A worker that lets go of a run after each task loses tasks and queries (docs/adr/0063, 0067).
+  client: { deadlineMs: 60_000 },
+  config: { policy: LOOKUPS, servers: world.config.servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
+}));
 /** Each step and each call of its runs is an activity of its own: its histories show the turns one by one. */
-let stepping: World;
-
-beforeAll(async () => {
-  const config = { policy: { servers: { bank: { tools: { lookup: 'allow' } } } } } as const;
-  ({ bank, world } = await startBank(config));
-  const { engine, bundle } = world;
-  const { servers } = world.config;
-  forgetful = await startWorld({
-    engine,
-    bundle,
-    // A worker that lets go of a run after each task loses tasks and queries (docs/adr/0063, 0067).
-    client: { deadlineMs: 60_000 },
-    config: { ...config, servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
-  });
-  stepping = await startWorld({
-    engine,
-    bundle,
-    config: { ...config, servers, taskQueue: 'stepping', execution: { stretch: { turns: 0 } } },
-  });
-});
-afterAll(async () => {
-  await stepping.stop();
-  await forgetful.stop();
-  await world.stop();
-}, 180_000);
+const stepping = useWorld(() => ({
+  engine,
+  bundle: world.bundle,
+  config: {
+    policy: LOOKUPS,
+    servers: world.config.servers,
+    taskQueue: 'stepping',
+    execution: { stretch: { turns: 0 } },
+  },
+}));
 
 const call = (tool: string, purpose: string, n: number | string = 1) => ({
   tool: `bank/${tool}`,

@@ -2,12 +2,12 @@
  * A run is what its history says: one that continues as new loses nothing, no call, decision, message, ledger entry or
  * word of the conversation; workers come and go, caches are lost, clients ask at the worst moment (INV-D1, INV-D2, INV-D3).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { startModelProvider } from '../support/models/provider.ts';
 import {
   executions,
   expectModelSawAll,
@@ -19,25 +19,20 @@ import {
   transcript,
 } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decisionOn, openRequests, requestAfter, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, requestAfter } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let bank: RecordingServer;
-let provider: ModelProvider;
-let world: World;
-
-beforeAll(async () => {
-  provider = await startModelProvider('chat-completions');
+const provider = during(() => startModelProvider('chat-completions'));
+const { bank, world } = useBank(() => {
   const config = {
     policy: { servers: { bank: { tools: { lookup: 'allow', slow: 'allow' } } } },
     models: {
       slow: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
     },
   } as const;
-  ({ bank, world } = await startBank(config, { beside: [provider] }));
+  return config;
 });
-afterAll(async () => world.stop());
 
 const call = (tool: string, purpose: string, n: number | string = 1) => ({
   tool: `bank/${tool}`,

@@ -2,13 +2,12 @@
  * A decision settles exactly the request whose digest it echoes, once; everything else changes nothing (INV-G2).
  * One file, because one, several, repeated and contrary decisions are the same question.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { PENDING_MEMO } from '../../contracts/names.ts';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import {
   codeOf,
   executions,
@@ -20,7 +19,6 @@ import {
   traceOf,
   transcript,
 } from '../support/world/run-record.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import {
   decideNext,
@@ -29,30 +27,22 @@ import {
   requestAfter,
   requestFor,
   rolled,
-  type World,
+  useEngine,
 } from '../support/world/world.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 const pay = (purpose: string, amount = 1) => ({ tool: 'bank/pay', arguments: { purpose, amount } });
 const END = { text: 'done' };
 
 describe('decisions of one person', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const approvers = { ids: ['ann', 'bob'], groups: ['auditors'] };
-    const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
-    ({ bank, world } = await startBank({ taskQueue: 'decisions', policy }, { engine }));
-  });
-  afterAll(async () => world.stop());
+  const approvers = { ids: ['ann', 'bob'], groups: ['auditors'] };
+  const { bank, world } = useBank(
+    { taskQueue: 'decisions', policy: { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } },
+    { engine },
+  );
 
   async function asking(
     purpose: string,
@@ -281,18 +271,6 @@ describe('decisions of one person', () => {
         await expectOnce(run, 'both-same');
       });
 
-      test('at once, by two people: one counts, the other hears who', async () => {
-        const { run, first } = await twoGates('both-other');
-        const answers = await Promise.allSettled([
-          run.decide(decisionOn(first, 'ann')),
-          run.decide(decisionOn(first, 'bob')),
-        ]);
-        const [won] = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
-        const lost = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
-        expect(lost).toMatchObject([{ code: 'ALREADY_DECIDED', facts: { decidedBy: won?.decidedBy } }]);
-        await expectOnce(run, 'both-other');
-      });
-
       test('an id that was used for another decision is refused', async () => {
         const { run, first, requests } = await asking('reused', 2);
         const decision = decisionOn(first, 'ann');
@@ -375,45 +353,19 @@ describe('decisions of one person', () => {
         expect(factsOf(ledger, 'decision.accepted')).toEqual([]);
         expect(bank.callsFor('instant')).toEqual([]);
       });
-
-      test('in a flood of sixty, exactly one is accepted for each call', async () => {
-        const { run, requests } = await asking('flood', 3);
-        const senders = Array.from({ length: 60 }, (_, index) => {
-          // Sound: the index is below the number of requests.
-          const request = requests[index % requests.length] as ApprovalRequest;
-          return decisionOn(request, index % 2 === 0 ? 'ann' : 'bob', index % 5 === 0 ? 'reject' : 'approve');
-        });
-        const answers = await Promise.allSettled(senders.map((decision) => run.decide(decision)));
-        await run.result();
-        const accepted = factsOf(await run.ledger(), 'decision.accepted');
-        expect(accepted.map(({ callId }) => callId).toSorted()).toEqual(['t1.c0', 't1.c1', 't1.c2']);
-        const won = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value.decisionId] : []));
-        expect(won.toSorted()).toEqual(accepted.map(({ decisionId }) => decisionId).toSorted());
-        const codes = answers.flatMap((answer) =>
-          answer.status === 'rejected' ? [(answer.reason as { code: string }).code] : [],
-        );
-        expect(codes.filter((code) => code !== 'ALREADY_DECIDED' && code !== 'RUN_CLOSED')).toEqual([]);
-        expect(bank.callsFor('flood')).toHaveLength(accepted.filter(({ decision }) => decision === 'approve').length);
-      });
     });
   });
 });
 
 describe('calls that several must countersign, and that their initiator must not (E-2, E-4, F-12, INV-G1–G3)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const approvers = { ids: ['ann', 'ben', 'zoe'], need: 2, notInitiator: true as const };
-    ({ bank, world } = await startBank(
-      {
-        taskQueue: 'quorum',
-        policy: { servers: { bank: { tools: { pay: { action: 'ask', approvers }, lookup: 'allow' } } } },
-      },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+  const approvers = { ids: ['ann', 'ben', 'zoe'], need: 2, notInitiator: true as const };
+  const { bank, world } = useBank(
+    {
+      taskQueue: 'quorum',
+      policy: { servers: { bank: { tools: { pay: { action: 'ask', approvers }, lookup: 'allow' } } } },
+    },
+    { engine },
+  );
 
   const steps = (purpose: string) => [{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }];
 
@@ -503,14 +455,8 @@ describe('calls that several must countersign, and that their initiator must not
 });
 
 describe('what was refused is not asked again before the user speaks (B-14, INV-G3, INV-X2)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const tools = { lookup: 'deny', pay: 'ask' } as const;
-    ({ bank, world } = await startBank({ taskQueue: 'repeats', policy: { servers: { bank: { tools } } } }, { engine }));
-  });
-  afterAll(async () => world.stop());
+  const tools = { lookup: 'deny', pay: 'ask' } as const;
+  const { bank, world } = useBank({ taskQueue: 'repeats', policy: { servers: { bank: { tools } } } }, { engine });
 
   async function reject(run: RunHandle, callId: string): Promise<void> {
     await run.decide({

@@ -3,64 +3,50 @@
  * (docs/adr/0086), on a real server that suggests it early (INV-D3).
  */
 import type { ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import { createHandOver } from '../../activities/notify/digest.ts';
 import type { Digest, Gathered } from '../../contracts/schemas/notify.ts';
 import { digestIdOf } from '../../domain/request/gathering.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { until } from '../support/until.ts';
-import { decideNext, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, openRequests, useEngine } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
+import { useBank } from '../support/world/bank-world.ts';
 
-let engine: TestEngine;
-let bank: RecordingServer;
-let receiver: MessageReceiver;
-let world: World;
-
-beforeAll(async () => {
-  engine = await startEngine({ dynamicConfig: ['limit.historyCount.suggestContinueAsNew=60'] });
-  bank = await startRecordingServer();
-  receiver = await startMessageReceiver();
-  world = await startWorld({
-    engine,
-    config: {
-      taskQueue: 'digests',
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      notify: {
-        channels: {
-          desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: WINDOW_SECONDS } },
-          hall: {
-            kind: 'webhook',
-            url: receiver.url,
-            secret: MESSAGE_SECRET,
-            timeoutSeconds: 30,
-            digest: { seconds: 2 },
-          },
+const engine = useEngine({ dynamicConfig: ['limit.historyCount.suggestContinueAsNew=60'] });
+const receiver = during(() => startMessageReceiver());
+const { world } = useBank(
+  () => ({
+    taskQueue: 'digests',
+    notify: {
+      channels: {
+        desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: WINDOW_SECONDS } },
+        hall: {
+          kind: 'webhook',
+          url: receiver.url,
+          secret: MESSAGE_SECRET,
+          timeoutSeconds: 30,
+          digest: { seconds: 2 },
         },
       },
-      policy: {
-        rules: [
-          {
-            id: 'hall',
-            when: 'args.to == "hall"',
-            then: 'ask',
-            approvers: { ids: ['ben'] },
-            notify: [{ channel: 'hall' }],
-          },
-        ],
-        approvers: { ids: ['ben'] },
-        notify: [{ channel: 'desk' }],
-      },
     },
-  });
-});
-afterAll(async () => {
-  await world.stop();
-  await Promise.all([receiver.close(), bank.close()]);
-  await engine.stop();
-});
+    policy: {
+      rules: [
+        {
+          id: 'hall',
+          when: 'args.to == "hall"',
+          then: 'ask',
+          approvers: { ids: ['ben'] },
+          notify: [{ channel: 'hall' }],
+        },
+      ],
+      approvers: { ids: ['ben'] },
+      notify: [{ channel: 'desk' }],
+    },
+  }),
+  { engine },
+);
 
 afterEach(() => receiver.answer());
 

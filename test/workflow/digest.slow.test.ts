@@ -3,69 +3,59 @@
  * (INV-D3, INV-S1): what is in it, once, and nothing for nobody.
  */
 import type { ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createHandOver } from '../../activities/notify/digest.ts';
 import { DIGEST_WORKFLOW, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Gathered } from '../../contracts/schemas/notify.ts';
 import { digestIdOf } from '../../domain/request/gathering.ts';
-import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
-import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { startMailServer } from '../support/servers/mail-server.ts';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decideNext, openRequests, type World } from '../support/world/world.ts';
-
-let mail: MailServer;
-let receiver: MessageReceiver;
-let world: World;
+import { useBank } from '../support/world/bank-world.ts';
+import { decideNext, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Long enough that all runs of a test open their requests in it. */
 const WINDOW_SECONDS = 15;
 
-beforeAll(async () => {
-  mail = await startMailServer();
-  receiver = await startMessageReceiver();
-  const digest = { seconds: WINDOW_SECONDS };
-  const rule = (purpose: string, channel: string, ...ids: readonly string[]) => ({
-    id: purpose,
-    when: `args.purpose == "${purpose}"`,
-    then: 'ask' as const,
-    approvers: { ids: [...ids] },
-    notify: [{ channel }],
-  });
-  ({ world } = await startBank(
-    {
-      taskQueue: 'digests',
-      notify: {
-        channels: {
-          letters: {
-            kind: 'mail',
-            host: '127.0.0.1',
-            port: mail.port,
-            tls: 'none',
-            from: 'countersign@example.com',
-            people: { ann: 'ann@example.com', eve: 'eve@example.com' },
-            digest,
-          },
-          desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 2 } },
-        },
-      },
-      policy: {
-        redact: [{ server: 'bank', arguments: ['iban'] }],
-        rules: [
-          rule('letter', 'letters', 'ann'),
-          rule('lost', 'desk', 'ben'),
-          rule('forged', 'letters', 'cleo'),
-          rule('closed', 'desk', 'dora'),
-          rule('refused', 'desk', 'fay'),
-        ],
-      },
-    },
-    { beside: [receiver, mail] },
-  ));
+const mail = during(() => startMailServer());
+const receiver = during(() => startMessageReceiver());
+const rule = (purpose: string, channel: string, ...ids: readonly string[]) => ({
+  id: purpose,
+  when: `args.purpose == "${purpose}"`,
+  then: 'ask' as const,
+  approvers: { ids: [...ids] },
+  notify: [{ channel }],
 });
+const { world } = useBank(() => ({
+  taskQueue: 'digests',
+  notify: {
+    channels: {
+      letters: {
+        kind: 'mail',
+        host: '127.0.0.1',
+        port: mail.port,
+        tls: 'none',
+        from: 'countersign@example.com',
+        people: { ann: 'ann@example.com', eve: 'eve@example.com' },
+        digest: { seconds: WINDOW_SECONDS },
+      },
+      desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 2 } },
+    },
+  },
+  policy: {
+    redact: [{ server: 'bank', arguments: ['iban'] }],
+    rules: [
+      rule('letter', 'letters', 'ann'),
+      rule('lost', 'desk', 'ben'),
+      rule('forged', 'letters', 'cleo'),
+      rule('closed', 'desk', 'dora'),
+      rule('refused', 'desk', 'fay'),
+    ],
+  },
+}));
 afterEach(() => receiver.answer());
-afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 

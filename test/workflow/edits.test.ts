@@ -3,47 +3,35 @@
  * F23, F35, F36, B-7, B-8, D-4, G-1, G-2, INV-G1, INV-G2, INV-X2, INV-D3). One file, because all of them are
  * decisions that say more than yes or no.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, Remember } from '../../contracts/schemas/request.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { withCode } from '../support/refusal.ts';
 import { codeOf, executions, factsOf, outcomes, refusalOf, results } from '../support/world/run-record.ts';
 import { holdJudge, judging } from '../support/scenes/held-judge.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestAfter, requestFor, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, requestFor, useEngine } from '../support/world/world.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
   const may: ('edit' | 'respond')[] = ['edit', 'respond'];
-  beforeAll(async () => {
-    const [ann, of2] = [
-      { ids: ['ann', 'ben'], may },
-      { ids: ['ann', 'ben', 'zoe'], need: 2, may },
-    ];
-    const tools = {
-      pay: { action: 'ask', approvers: ann },
-      transfer: { action: 'ask', approvers: ann },
-      slow: { action: 'ask', approvers: of2 },
-      bare: { action: 'ask', approvers: { ids: ['ann'] } },
-    } satisfies Readonly<Record<string, ToolPolicyInput>>;
-    ({ bank, world } = await startBank({ taskQueue: 'edits', policy: { servers: { bank: { tools } } } }, { engine }));
-  });
-  afterAll(async () => world.stop());
+  const [ann, of2] = [
+    { ids: ['ann', 'ben'], may },
+    { ids: ['ann', 'ben', 'zoe'], need: 2, may },
+  ];
+  const tools = {
+    pay: { action: 'ask', approvers: ann },
+    transfer: { action: 'ask', approvers: ann },
+    slow: { action: 'ask', approvers: of2 },
+    bare: { action: 'ask', approvers: { ids: ['ann'] } },
+  } satisfies Readonly<Record<string, ToolPolicyInput>>;
+  const { bank, world } = useBank({ taskQueue: 'edits', policy: { servers: { bank: { tools } } } }, { engine });
 
   async function asking(tool: string, args: JsonObject): Promise<{ run: RunHandle; request: ApprovalRequest }> {
     const run = await world.start([{ calls: [{ tool: `bank/${tool}`, arguments: args }] }, { text: 'done' }]);
@@ -196,27 +184,21 @@ describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', 
 });
 
 describe('an edited call is judged anew (B-7, F23, INV-G1)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const may = ['edit' as const];
-    const match = { server: 'bank', tool: 'pay' };
-    ({ bank, world } = await startBank(
-      {
-        taskQueue: 'edit-policy',
-        policy: {
-          rules: [
-            { id: 'never', match, when: 'args.amount > 1000', then: 'deny', explain: 'Nobody pays that much.' },
-            { id: 'much', match, when: 'args.amount > 100', then: 'ask', approvers: { ids: ['zoe'], may } },
-            { id: 'some', match, then: 'ask', approvers: { ids: ['ann'], may } },
-          ],
-        },
+  const may = ['edit' as const];
+  const match = { server: 'bank', tool: 'pay' };
+  const { bank, world } = useBank(
+    {
+      taskQueue: 'edit-policy',
+      policy: {
+        rules: [
+          { id: 'never', match, when: 'args.amount > 1000', then: 'deny', explain: 'Nobody pays that much.' },
+          { id: 'much', match, when: 'args.amount > 100', then: 'ask', approvers: { ids: ['zoe'], may } },
+          { id: 'some', match, then: 'ask', approvers: { ids: ['ann'], may } },
+        ],
       },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+    },
+    { engine },
+  );
 
   const edit = (request: ApprovalRequest, amount: number, who = 'ann'): DecisionInput =>
     Object.assign(decisionOn(request, who), { arguments: { ...request.arguments, amount } });
@@ -259,17 +241,11 @@ describe('an edited call is judged anew (B-7, F23, INV-G1)', () => {
 });
 
 describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const approvers = { ids: ['ann', 'ben'], may: ['edit' as const] };
-    ({ bank, world } = await startBank(
-      { taskQueue: 'edit-judged', policy: { approvers, servers: { bank: { default: 'ask' } } } },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+  const approvers = { ids: ['ann', 'ben'], may: ['edit' as const] };
+  const { bank, world } = useBank(
+    { taskQueue: 'edit-judged', policy: { approvers, servers: { bank: { default: 'ask' } } } },
+    { engine },
+  );
 
   async function held(purpose: string) {
     const run = await world.start([
@@ -375,22 +351,13 @@ describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)'
 });
 
 describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1, INV-G2, INV-D3)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const remember: Remember['scope'][] = ['call', 'arguments', 'tool'];
-    const tools = {
-      pay: { action: 'ask', approvers: { ids: ['ann', 'ben'], remember } },
-      bare: { action: 'ask', approvers: { ids: ['ann'] } },
-      lookup: { action: 'ask', approvers: { ids: ['ann', 'ben', 'zoe'], need: 2, remember } },
-    } satisfies Readonly<Record<string, ToolPolicyInput>>;
-    ({ bank, world } = await startBank(
-      { taskQueue: 'standing', policy: { servers: { bank: { tools } } } },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+  const scopes: Remember['scope'][] = ['call', 'arguments', 'tool'];
+  const tools = {
+    pay: { action: 'ask', approvers: { ids: ['ann', 'ben'], remember: scopes } },
+    bare: { action: 'ask', approvers: { ids: ['ann'] } },
+    lookup: { action: 'ask', approvers: { ids: ['ann', 'ben', 'zoe'], need: 2, remember: scopes } },
+  } satisfies Readonly<Record<string, ToolPolicyInput>>;
+  const { bank, world } = useBank({ taskQueue: 'standing', policy: { servers: { bank: { tools } } } }, { engine });
 
   const call = (args: JsonObject, tool = 'pay') => ({ tool: `bank/${tool}`, arguments: args });
 

@@ -2,30 +2,24 @@
  * The record of a run that ends without a sink and without having continued as new is Temporal's history: nothing is
  * stored, nobody is left without an answer, and any worker reads all of it (INV-D3, docs/adr/0059).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { WorkflowNotFoundError } from '@temporalio/common';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Stop } from '../../contracts/schemas/request.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { commandsAt, documentOf } from '../support/cli.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { executions, factsOf, refusalOf, storedLedger, transcript } from '../support/world/run-record.ts';
-import { decideNext, openRequests, rolled, updateStage, type World } from '../support/world/world.ts';
+import { decideNext, openRequests, rolled, updateStage } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let other: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  other = await startRecordingServer();
+const other = during(() => startRecordingServer());
+const { world } = useBank(() => {
   const open = { url: other.url, credentials: { kind: 'none' as const }, repeatable: ['lookup'] };
-  ({ world } = await startBank(
-    { policy: { servers: { open: { default: 'allow' } } }, servers: { open } },
-    { beside: [other] },
-  ));
+  return { policy: { servers: { open: { default: 'allow' } } }, servers: { open } };
 });
-afterAll(async () => world.stop());
 
 const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'end' } }] };
 const LOOKUP = { calls: [{ tool: 'open/lookup', arguments: { purpose: 'end' } }] };

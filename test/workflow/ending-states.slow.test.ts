@@ -1,12 +1,11 @@
 /**
  * Each way to end a run, in each state that it can be in beyond those of `ending.test.ts`: what is open is resolved, all is
  * stored, and nothing of it happens later (S3.10, B-16, F16, F37, INV-D3). What becomes of the question what a call did
- * (INV-X1, INV-G2). What happens exactly at each limit, and one beyond it, by name and never by a failing workflow task
- * (INV-G3, INV-G4). One file, because all of it is the end of a run.
+ * (INV-X1, INV-G2). What is spent, counted up to its limit and beyond it (INV-G4).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { startModelProvider } from '../support/models/provider.ts';
 import {
   executions,
   factsOf,
@@ -18,34 +17,27 @@ import {
   results,
 } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { resetRun } from '../support/world/reset.ts';
 import { decisionOn, openRequests, rolled, type World } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let bank: RecordingServer;
 /** Never answers with anything but an error that may pass. */
-let provider: ModelProvider;
-let world: World;
-
-beforeAll(async () => {
-  provider = await startModelProvider('chat-completions');
-  const both = { action: 'ask' as const, approvers: { ids: ['ann', 'bob'], need: 2 } };
-  ({ bank, world } = await startBank(
-    {
-      policy: {
-        approvers: { ids: ['ann', 'bob'] },
-        servers: { open: { default: 'allow' }, bank: { tools: { pay: both } } },
-      },
-      models: {
-        away: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
-      },
+const provider = during(() => startModelProvider('chat-completions'));
+const both = { action: 'ask' as const, approvers: { ids: ['ann', 'bob'], need: 2 } };
+const { bank, world } = useBank(
+  () => ({
+    policy: {
+      approvers: { ids: ['ann', 'bob'] },
+      servers: { open: { default: 'allow' }, bank: { tools: { pay: both } } },
     },
-    { names: ['bank', 'open'], beside: [provider] },
-  ));
-});
-afterAll(async () => world.stop());
+    models: {
+      away: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
+    },
+  }),
+  { names: ['bank', 'open'] },
+);
 
 const END = { text: 'done' };
 
@@ -215,31 +207,21 @@ describe('the question what a call did (INV-X1, INV-D3, INV-G2)', () => {
       expect(await refusalOf(run.resolveOutcome(late))).toMatchObject({ code: 'RUN_CLOSED' });
     });
 
-    test('when the run is stopped', async () => {
-      const run = await lost('stopped');
-      await lostCall(run);
-      await run.stop({ by: 'ann', reason: 'enough' });
-      await expectUnknown(run, 'stopped', 'cancelled');
-    });
-
-    test('when the run is cancelled', async () => {
-      const run = await lost('cancelled');
-      await lostCall(run);
-      await run.cancel();
-      await expectUnknown(run, 'cancelled', 'cancelled');
-    });
-
     test('when the time of the run is over', async () => {
       const run = await lost('wall', { limits: { ...limits, wallClockSeconds: 10 } });
       await lostCall(run);
       await expectUnknown(run, 'wall', 'cancelled');
     });
 
-    test('when a message interrupts', async () => {
-      const run = await lost('interrupted');
+    test.each<[string, (run: RunHandle) => Promise<unknown>]>([
+      ['the run is stopped', (run) => run.stop({ by: 'ann', reason: 'enough' })],
+      ['the run is cancelled', (run) => run.cancel()],
+      ['a message interrupts', (run) => run.say({ messageId: 'm1', text: 'Leave it.', from: 'ann', interrupt: true })],
+    ])('when %s', async (what, end) => {
+      const run = await lost(what);
       await lostCall(run);
-      await run.say({ messageId: 'm1', text: 'Leave it.', from: 'ann', interrupt: true });
-      await expectUnknown(run, 'interrupted', 'cancelled');
+      await end(run);
+      await expectUnknown(run, what, 'cancelled');
     });
   });
 
@@ -329,11 +311,8 @@ describe('the question what a call did (INV-X1, INV-D3, INV-G2)', () => {
   });
 });
 
-describe('limits (INV-G3, INV-G4)', () => {
-  const call = (purpose: string, more: Record<string, string> = {}) => ({
-    tool: 'open/lookup',
-    arguments: { purpose, ...more },
-  });
+describe('a limit of spend (INV-G4)', () => {
+  const call = (purpose: string) => ({ tool: 'open/lookup', arguments: { purpose } });
   type Limits = Readonly<Record<string, number | string>>;
 
   /** A model that costs 1 millionth a token in, and 3 a token out. */
@@ -355,112 +334,39 @@ describe('limits (INV-G3, INV-G4)', () => {
     expect(await run.state()).toMatchObject({ status: 'limited', because: limit, pending: 0 });
   }
 
-  async function expectCompleted(run: RunHandle): Promise<void> {
-    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
-    expect(factsOf(await run.ledger(), 'limit.reached')).toEqual([]);
-  }
-
   // A script takes as many tokens in as there are messages, and gives one out for each part: 1 + 1, then 3 + 1.
-  describe('limits of a run', () => {
-    const TWO_STEPS = (purpose: string) => [{ calls: [call(purpose)] }, END];
-
-    test.each([
-      ['turns', { turns: 2 }, { turns: 1 }, 1],
-      ['calls', { calls: 2 }, { calls: 1 }, 1],
-      ['tokens', { tokens: 3 }, { tokens: 2 }, 2],
-      ['spend', { spend: '0.000005' }, { spend: '0.000004' }, 4],
-    ])(
-      '%s: a step is taken below it, and none at it; the calls of the last step still ran',
-      async (limit, above, at, value) => {
-        await expectCompleted(await start(TWO_STEPS(`${limit}-below`), above));
-        const run = await start(TWO_STEPS(`${limit}-at`), at);
-        await expectLimited(run, limit, value);
-        expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
-        expect(bank.callsFor(`${limit}-at`)).toHaveLength(1);
-      },
-    );
-
-    test('spend: a step may go beyond it, once, and what it cost is counted whole', async () => {
-      const run = await start([{ calls: [call('over')], repeat: 5 }], { spend: '0.000005' });
-      await expectLimited(run, 'spend', 5);
-      // 1 + 3 and then 3 + 3.
-      expect(factsOf(await run.ledger(), 'turn.proposed').map(({ cost }) => cost)).toEqual([4, 6]);
-      expect(factsOf(await run.ledger(), 'run.started')).toMatchObject([
-        { price: { input: 1_000_000, output: 3_000_000, currency: 'EUR' } },
-      ]);
-      expect(await run.result()).toMatchObject({ spent: { millionths: 10, currency: 'EUR' } });
-      expect(await run.state()).toMatchObject({
-        spent: { millionths: 10, currency: 'EUR' },
-        limits: { turns: { used: 2, most: 100 }, spend: { used: 10, most: 5 }, endsBy: expect.any(String) },
-      });
-      expect(bank.callsFor('over')).toHaveLength(2);
-    });
-
-    test('spend: it is carried through continue-as-new', async () => {
-      const run = await start([{ calls: [call('carried')], repeat: 9 }], { spend: '0.00003', turnsPerExecution: 1 });
-      await expectLimited(run, 'spend', 30);
-      const cost = factsOf(await run.ledger(), 'turn.proposed').map((fact) => fact.cost ?? 0);
-      expect(cost).toEqual([4, 6, 8, 10, 12]);
-      expect(await run.result()).toMatchObject({ spent: { millionths: 40 } });
-    });
-
-    test('spend: a model without a price is refused where it is limited, with the path (INV-G4)', async () => {
-      const run = await world.start([END], { limits: { spend: '5.00' } });
-      expect(await refusalOf(run.result())).toMatchObject({ code: 'SPEC_INVALID', facts: { path: 'agent.model' } });
-    });
-
-    test('calls: of a turn that goes beyond it, those within it run and the others are told why', async () => {
-      const calls = [call('calls'), call('calls', { n: '2' })];
-      await expectCompleted(await start([{ calls }, END], { calls: 3 }));
-      const run = await start([{ calls: [...calls, call('calls', { n: '3' })] }, END], { calls: 2 });
-      await expectLimited(run, 'calls', 2);
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded', 't1.c2': 'denied' });
-      expect((await results(world, run)).at(-1)?.outcome).toMatchObject({ code: 'LIMIT_REACHED' });
-    });
+  test('spend: a step is taken below it, and none at it; the calls of the last step still ran', async () => {
+    const steps = (purpose: string) => [{ calls: [call(purpose)] }, END];
+    const below = await start(steps('below'), { spend: '0.000005' });
+    expect(await below.result()).toMatchObject({ status: 'completed', output: 'done' });
+    expect(factsOf(await below.ledger(), 'limit.reached')).toEqual([]);
+    const at = await start(steps('at'), { spend: '0.000004' });
+    await expectLimited(at, 'spend', 4);
+    expect(await outcomes(at)).toEqual({ 't1.c0': 'succeeded' });
+    expect(bank.callsFor('at')).toHaveLength(1);
   });
 
-  describe('limits of a turn and a call: at them all runs; beyond them that call is refused, and no other (INV-G3)', () => {
-    const bytesOf = (purpose: string, bytes: number) => {
-      const empty = JSON.stringify({ purpose, text: '' });
-      return call(purpose, { text: 'x'.repeat(bytes - empty.length) });
-    };
-
-    async function outcomesOf(calls: readonly ReturnType<typeof call>[], limits: Limits) {
-      const run = await start([{ calls: [...calls] }, END], limits);
-      await expectCompleted(run);
-      return (await results(world, run)).map(({ outcome }) => ('code' in outcome ? outcome.code : outcome.kind));
-    }
-
-    test('callsPerTurn', async () => {
-      const two = [call('per-turn'), call('per-turn', { n: '2' })];
-      expect(await outcomesOf(two, { callsPerTurn: 2 })).toEqual(['succeeded', 'succeeded']);
-      expect(await outcomesOf([...two, call('per-turn', { n: '3' })], { callsPerTurn: 2 })).toEqual([
-        'succeeded',
-        'succeeded',
-        'LIMIT_REACHED',
-      ]);
+  test('spend: a step may go beyond it, once, and what it cost is counted whole', async () => {
+    const run = await start([{ calls: [call('over')], repeat: 5 }], { spend: '0.000005' });
+    await expectLimited(run, 'spend', 5);
+    // 1 + 3 and then 3 + 3.
+    expect(factsOf(await run.ledger(), 'turn.proposed').map(({ cost }) => cost)).toEqual([4, 6]);
+    expect(factsOf(await run.ledger(), 'run.started')).toMatchObject([
+      { price: { input: 1_000_000, output: 3_000_000, currency: 'EUR' } },
+    ]);
+    expect(await run.result()).toMatchObject({ spent: { millionths: 10, currency: 'EUR' } });
+    expect(await run.state()).toMatchObject({
+      spent: { millionths: 10, currency: 'EUR' },
+      limits: { turns: { used: 2, most: 100 }, spend: { used: 10, most: 5 }, endsBy: expect.any(String) },
     });
+    expect(bank.callsFor('over')).toHaveLength(2);
+  });
 
-    test('argumentBytes', async () => {
-      const calls = [bytesOf('bytes', 256), bytesOf('bytes', 257), call('bytes')];
-      expect(await outcomesOf(calls, { argumentBytes: 256 })).toEqual([
-        'succeeded',
-        'ARGUMENTS_TOO_LARGE',
-        'succeeded',
-      ]);
-    });
-
-    test('argumentBytesPerTurn', async () => {
-      const limits = { argumentBytes: 256, argumentBytesPerTurn: 400 };
-      expect(await outcomesOf([bytesOf('turn', 200), bytesOf('turn', 200)], limits)).toEqual([
-        'succeeded',
-        'succeeded',
-      ]);
-      expect(await outcomesOf([bytesOf('turn', 200), bytesOf('turn', 201), call('turn')], limits)).toEqual([
-        'succeeded',
-        'ARGUMENTS_TOO_LARGE',
-        'succeeded',
-      ]);
-    });
+  test('spend: it is carried through continue-as-new', async () => {
+    const run = await start([{ calls: [call('carried')], repeat: 9 }], { spend: '0.00003', turnsPerExecution: 1 });
+    await expectLimited(run, 'spend', 30);
+    const cost = factsOf(await run.ledger(), 'turn.proposed').map((fact) => fact.cost ?? 0);
+    expect(cost).toEqual([4, 6, 8, 10, 12]);
+    expect(await run.result()).toMatchObject({ spent: { millionths: 40 } });
   });
 });

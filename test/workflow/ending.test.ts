@@ -3,15 +3,14 @@
  * B-16). A ceiling that is reached ends a run, or denies a call, by name; it never fails a workflow task (INV-G4).
  * One file, because both are the end of a run.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Stop } from '../../contracts/schemas/request.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { startModelProvider } from '../support/models/provider.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import {
   executions,
   factsOf,
@@ -21,43 +20,27 @@ import {
   results,
   recordedLedger,
 } from '../support/world/run-record.ts';
-import {
-  decideNext,
-  decisionOn,
-  updateStage,
-  openRequests,
-  requestFor,
-  rolled,
-  type World,
-} from '../support/world/world.ts';
+import { decideNext, decisionOn, updateStage, openRequests, requestFor, rolled } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let bank: RecordingServer;
 /** These answer nothing until they are told what to do. */
-let mute: RawServer;
-let repeatable: RawServer;
-let provider: ModelProvider;
-let world: World;
-
-beforeAll(async () => {
-  mute = await startRawServer({ era: 'modern', intercept: () => true });
-  repeatable = await startRawServer({ era: 'modern', intercept: () => true });
-  provider = await startModelProvider('chat-completions');
-  const credentials = { kind: 'none' } as const;
-  ({ bank, world } = await startBank(
-    {
-      policy: { servers: { open: { default: 'allow' } } },
-      servers: {
-        mute: { url: mute.url, credentials },
-        repeatable: { url: repeatable.url, credentials, repeatable: ['put'] },
-      },
-      models: {
-        slow: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
-      },
+const mute = during(() => startRawServer({ era: 'modern', intercept: () => true }));
+const repeatable = during(() => startRawServer({ era: 'modern', intercept: () => true }));
+const provider = during(() => startModelProvider('chat-completions'));
+const credentials = { kind: 'none' } as const;
+const { bank, world } = useBank(
+  () => ({
+    policy: { servers: { open: { default: 'allow' } } },
+    servers: {
+      mute: { url: mute.url, credentials },
+      repeatable: { url: repeatable.url, credentials, repeatable: ['put'] },
     },
-    { names: ['bank', 'open'], beside: [mute, repeatable, provider] },
-  ));
-});
-afterAll(async () => world.stop());
+    models: {
+      slow: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
+    },
+  }),
+  { names: ['bank', 'open'] },
+);
 
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };
@@ -309,23 +292,18 @@ describe('a ceiling that is reached (INV-G4)', () => {
     expect(bank.callsFor('wall-clock')).toEqual([]);
   });
 
-  test('turns', async () => {
-    const run = await world.start([{ calls: [call('open/lookup', 'turns')], repeat: 10 }], {
-      servers,
-      limits: { turns: 3 },
-    });
-    await expectLimited(run, 'turns');
-    expect(bank.callsFor('turns')).toHaveLength(3);
+  test.each([
+    ['turns', { turns: 3 }, 3],
+    ['tokens', { tokens: 5 }, 2],
+  ])('%s', async (limit, limits, calls) => {
+    const run = await world.start([{ calls: [call('open/lookup', limit)], repeat: 10 }], { servers, limits });
+    await expectLimited(run, limit);
+    expect(bank.callsFor(limit)).toHaveLength(calls);
   });
 
   test('calls: those of the last turn that are too many are refused, the others run', async () => {
-    const run = await world.start(
-      [{ calls: [call('open/lookup', 'calls'), call('open/lookup', 'calls')], repeat: 10 }],
-      {
-        servers,
-        limits: { calls: 3 },
-      },
-    );
+    const both = [call('open/lookup', 'calls'), call('open/lookup', 'calls')];
+    const run = await world.start([{ calls: both, repeat: 10 }], { servers, limits: { calls: 3 } });
     await expectLimited(run, 'calls');
     expect(await outcomes(run)).toEqual({
       't1.c0': 'succeeded',
@@ -334,15 +312,6 @@ describe('a ceiling that is reached (INV-G4)', () => {
       't2.c1': 'denied',
     });
     expect(bank.callsFor('calls')).toHaveLength(3);
-  });
-
-  test('tokens', async () => {
-    const run = await world.start([{ calls: [call('open/lookup', 'tokens')], repeat: 10 }], {
-      servers,
-      limits: { tokens: 5 },
-    });
-    await expectLimited(run, 'tokens');
-    expect(bank.callsFor('tokens')).toHaveLength(2);
   });
 
   test('calls per turn and the size of arguments: the extra calls are denied with a code, and nothing else changes (INV-G3)', async () => {

@@ -2,27 +2,20 @@
  * A run under as many messages as Temporal lets in: ten in flight, two thousand in all, right ones, wrong ones and resent ones, over
  * several executions. Every one gets its answer, nothing is lost and nothing happens twice (INV-D3, INV-G2, INV-G3, F35, F36).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, outcomes, refusalOf, recordedLedger, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decisionOn, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { decisionOn } from '../support/world/world.ts';
 
 const IN_FLIGHT = 10;
 const TURNS = 10;
 const CALLS = 16;
 const SAYS = 60;
 
-let bank: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  ({ bank, world } = await startBank());
-});
-afterAll(async () => world.stop());
+const { bank, world } = useBank();
 
 /** One message, and whether what came back is right. */
 type Sent = () => Promise<void>;

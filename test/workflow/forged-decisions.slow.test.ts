@@ -4,7 +4,7 @@
  * `tools/call` (D-4, F22, F23, INV-G1, INV-G2).
  */
 import { status as grpcStatus } from '@grpc/grpc-js';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ServiceError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -16,17 +16,16 @@ import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { runSideActivities, toolSideActivities } from '../../workers/composition.ts';
-import { type Forger, startForger } from '../support/forgery/forger.ts';
+import { startForger } from '../support/forgery/forger.ts';
+import { during } from '../support/world/during.ts';
 
-let forger: Forger;
 let approved: DispatchInput;
 let callsBefore = 0;
 
+const forger = during(() => startForger({ may: ['edit'], remember: ['call', 'arguments', 'tool'] }));
 beforeAll(async () => {
-  forger = await startForger({ may: ['edit'], remember: ['call', 'arguments', 'tool'] });
   ({ approved } = forger);
 });
-afterAll(async () => forger.stop());
 beforeEach(() => {
   callsBefore = forger.bank.calls.length;
 });

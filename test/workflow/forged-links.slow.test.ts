@@ -13,18 +13,15 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, TurnedAway } from '../../contracts/wire/tools.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { END, links, type LinkScene, read, useLinkScene } from '../support/scenes/links.ts';
+import { END, links, read, useLinkScene } from '../support/scenes/links.ts';
 import { executions, scheduledInputs } from '../support/world/run-record.ts';
 
-const scene = useLinkScene();
-let server: LinkScene['server'];
-let world: LinkScene['world'];
+const { server, world } = useLinkScene();
 /** As the run scheduled it: a read at `more`, of a link that stands in a stored segment by then. */
 let genuine: DispatchInput;
 let discovery: DiscoverInput;
 
 beforeAll(async () => {
-  ({ server, world } = scene());
   const run = await world.start(
     [
       { calls: [links('more', 'doc://1'), links('docs', 'doc://2')] },

@@ -1,30 +1,29 @@
 /** A dispatch that a forged run schedules: the activity that calls tools trusts nothing that it is given (INV-G1, INV-G2). */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { consistent, type Forger, startForger } from '../support/forgery/forger.ts';
+import { consistent, startForger } from '../support/forgery/forger.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';
+import { during } from '../support/world/during.ts';
 
-let forger: Forger;
 let approved: DispatchInput;
 
+const facts = {
+  by: 'initiator.id == "mallory"',
+  after: 'earlier["bank/lookup"].total > 0',
+  late: 'run.turn > 8',
+  what: 'args.purpose == "never"',
+};
+const rules = Object.entries(facts).map(([id, when]) => ({
+  id,
+  when,
+  match: { tool: 'pay' },
+  then: 'deny' as const,
+}));
+const forger = during(() => startForger({}, rules));
 beforeAll(async () => {
-  const facts = {
-    by: 'initiator.id == "mallory"',
-    after: 'earlier["bank/lookup"].total > 0',
-    late: 'run.turn > 8',
-    what: 'args.purpose == "never"',
-  };
-  const rules = Object.entries(facts).map(([id, when]) => ({
-    id,
-    when,
-    match: { tool: 'pay' },
-    then: 'deny' as const,
-  }));
-  forger = await startForger({}, rules);
   ({ approved } = forger);
 });
-afterAll(async () => forger.stop());
 
 let callsBefore = 0;
 beforeEach(() => {

@@ -3,15 +3,15 @@
  * the client as what the server says. What the gate says of a call stands in `_meta["countersign/call"]`, and neither of the
  * two writes there, names a reference, or approves anything.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { CallToolResult, Client } from '@modelcontextprotocol/client';
-import type { Gateway } from '../../gateway/gateway.ts';
+import { beforeAll, expect, test } from '@jest/globals';
+import type { CallToolResult } from '@modelcontextprotocol/client';
 import { refreshed } from '../support/scenes/catalogs.ts';
 import { connectBank, connectClient, configOf, gatewayConfigOf, secretOf } from '../support/scenes/gate-world.ts';
 import { startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
-import { acts, type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { acts, type CallExchange, startRawServer } from '../support/servers/raw-server.ts';
+import { during } from '../support/world/during.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, useWorld } from '../support/world/world.ts';
 
 const EVIL = 'http://evil.example/approve';
 /** What a waiting call of somebody else could be called. */
@@ -48,33 +48,23 @@ const definitions = Object.keys(TOOLS).map((name) => ({
   _meta: { ...FORGED, 'countersign/tool': 'bank/lookup', 'countersign/outputSchema': {} },
 }));
 
-let bank: RawServer;
-let world: World;
-let gateway: Gateway;
-let client: Client;
-let alone: Client;
-
-beforeAll(async () => {
-  const provider = await startTestProvider();
-  bank = await startRawServer({
+const provider = during(() => startTestProvider());
+const bank = during(() =>
+  startRawServer({
     era: 'modern',
     pages: [definitions],
     tools: Object.fromEntries(Object.entries(TOOLS).map(([name, does]) => [name, acts(does)])),
-  });
-  const config = configOf(bank);
+  }),
+);
+const world = useWorld(() => {
   // Workers look at a catalog two seconds late at most; the list itself is looked at before each call.
   const servers = { bank: { url: bank.url, trusted: true, credentials: { kind: 'none' as const }, recheckSeconds: 0 } };
-  world = await startWorld({ beside: [provider, bank], config: { ...config, servers } });
-  await connectBank(world, bank);
-  gateway = await startTestGateway(world, provider, { config: gatewayConfigOf({ holdSeconds: 4 }) });
-  client = await connectClient(gateway, secretOf('ann/coder'));
-  alone = await connectClient(gateway, secretOf('ann/coder'), '/bank');
+  return { config: { ...configOf(bank), servers } };
 });
-afterAll(async () => {
-  await Promise.all([client?.close(), alone?.close()]);
-  await gateway?.stop();
-  await world?.stop();
-});
+const gateway = during(() => startTestGateway(world, provider, { config: gatewayConfigOf({ holdSeconds: 4 }) }));
+const client = during(() => connectClient(gateway, secretOf('ann/coder')));
+const alone = during(() => connectClient(gateway, secretOf('ann/coder'), '/bank'));
+beforeAll(async () => await connectBank(world, bank));
 
 type Given = Readonly<Record<string, unknown>>;
 

@@ -1,17 +1,16 @@
 /** The gate as an MCP server: calls of agents that run elsewhere are judged, asked about, made once, and found again. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { CallToolResult, Client } from '@modelcontextprotocol/client';
-import { type GateWorld, startGateWorld } from '../support/scenes/gate-world.ts';
+import { startGateWorld } from '../support/scenes/gate-world.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let scene: GateWorld;
 let client: Client;
 
+const scene = during(() => startGateWorld());
 beforeAll(async () => {
-  scene = await startGateWorld();
   client = await scene.connect('ann/coder');
 });
-afterAll(async () => scene.stop());
 
 interface Told {
   readonly reference: string;

@@ -2,23 +2,22 @@
  * `dispatch: on-return`: an approved call of an MCP client leaves only while its client is there, and is checked anew then
  * (INV-G1, INV-X1).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { RunHandle } from '../../client/index.ts';
-import { type GateWorld, startGateWorld } from '../support/scenes/gate-world.ts';
+import { startGateWorld } from '../support/scenes/gate-world.ts';
 import { until } from '../support/until.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let scene: GateWorld;
 let client: Client;
 
+const scene = during(() => startGateWorld({ dispatch: 'on-return' }));
 beforeAll(async () => {
-  scene = await startGateWorld({ dispatch: 'on-return' });
   client = await scene.connect('ann/coder');
 });
-afterAll(async () => scene.stop());
 
 /** Makes a call, and the same again while it is under way: a busy machine may need longer than a client is held. */
 async function call(by: Client, purpose: string, tool = 'pay') {

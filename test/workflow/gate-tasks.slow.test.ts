@@ -1,20 +1,19 @@
 /** The gate's calls as tasks of MCP 2025-11-25, by the 1.x SDK, which knows them; the server behind is the judge. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { CallToolResultSchema, type CallToolResult, type Task } from '@modelcontextprotocol/sdk/types.js';
 import { withCode } from '../support/refusal.ts';
-import { type GateWorld, startGateWorld } from '../support/scenes/gate-world.ts';
+import { startGateWorld } from '../support/scenes/gate-world.ts';
 import { until } from '../support/until.ts';
 import { decideNext } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let scene: GateWorld;
 let client: Client;
 
+const scene = during(() => startGateWorld());
 beforeAll(async () => {
-  scene = await startGateWorld();
   client = await scene.connectEarlier('ann/coder');
 });
-afterAll(async () => scene.stop());
 
 /** Calls a tool as a task, and leaves it there. */
 async function begin(by: Client, tool: string, args: Record<string, unknown>, ttl?: number): Promise<Task> {

@@ -16,7 +16,6 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { withCode } from '../support/refusal.ts';
 import {
   factsOf,
@@ -31,17 +30,22 @@ import {
   transcript,
 } from '../support/world/run-record.ts';
 import { failUnderWay, lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type Era, startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { until } from '../support/until.ts';
-import { decideNext, decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import {
+  decideNext,
+  decisionOn,
+  openRequests,
+  requestFor,
+  startWorld,
+  type World,
+  useEngine,
+  useWorld,
+} from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe('a call that is proposed', () => {
   let bank: RecordingServer;
@@ -91,25 +95,6 @@ describe('a call that is proposed', () => {
       expect(requests.map(({ generation }) => generation)).toEqual([1, 1]);
       expect(factsOf(await run.ledger(), 'dispatched')).toEqual([]);
       expect(bank.callsFor('default')).toEqual([]);
-    });
-
-    test('`never` asks for nothing, and the ledger says that policy allowed it (S4.6)', async () => {
-      const free = await worldWith({ policy: { strategy: 'never' } });
-      const run = await free.start([{ calls: [call('bank/pay', 'never')] }, END]);
-      await run.result();
-      expect(bank.callsFor('never')).toHaveLength(1);
-      const ledger = await run.ledger();
-      expect(factsOf(ledger, 'verdict')).toMatchObject([
-        { callId: 't1.c0', verdict: 'allow', rules: ['organisation/strategy/never'] },
-      ]);
-      expect(factsOf(ledger, 'request.opened')).toEqual([]);
-    });
-
-    test('`always` asks also for what the server calls read-only', async () => {
-      const strict = await worldWith({ policy: { strategy: 'always' } }, true);
-      const run = await strict.start([{ calls: [call('bank/lookup', 'always')] }, END]);
-      expect(await openRequests(run)).toMatchObject([{ tool: 'lookup', rules: ['organisation/strategy/always'] }]);
-      expect(bank.callsFor('always')).toEqual([]);
     });
 
     test('`annotations` exempts a boolean readOnlyHint of a trusted server, and nothing else (F25)', async () => {
@@ -334,13 +319,7 @@ describe('rules with conditions', () => {
     ],
   };
 
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    ({ bank, world } = await startBank({ taskQueue: 'rules', policy: POLICY }, { engine }));
-  });
-  afterAll(async () => world.stop());
+  const { bank, world } = useBank({ taskQueue: 'rules', policy: POLICY }, { engine });
 
   const pay = (purpose: string, amount: number) => ({ tool: 'bank/pay', arguments: { purpose, amount } });
   const END = { text: 'done' };
@@ -392,74 +371,16 @@ describe('rules with conditions', () => {
 });
 
 describe('between the decision and the `tools/call`', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const policy = { approvers: { ids: ['ann'], groups: [] } };
-    ({ bank, world } = await startBank({ taskQueue: 'dispatch', policy }, { engine }));
-  });
-  afterAll(async () => world.stop());
-
-  describe('a policy that has changed (D-5)', () => {
-    /** Asks under one policy; what follows happens under another, as when an operator has restarted the workers with it. */
-    async function decideUnder(
-      purpose: string,
-      policy: Partial<World['config']['policy']>,
-      then: (run: RunHandle) => Promise<void>,
-    ): Promise<void> {
-      const before = world.config.policy;
-      const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }]);
-      const [request] = await openRequests(run);
-      world.config.policy = { ...before, ...policy };
-      try {
-        await run.decide(decisionOn(request, 'ann'));
-        await then(run);
-        await run.result();
-        await replayOwn(world, run.runId);
-      } finally {
-        world.config.policy = before;
-      }
-    }
-
-    test('policy denies by now: the approved call does not run', async () => {
-      await decideUnder('now-denied', { servers: { bank: { default: 'deny' } } }, async (run) => {
-        expect(await ledgerShows(run, 'outcome')).toMatchObject({ outcome: 'denied', code: 'POLICY_DENIED' });
-      });
-      expect(bank.callsFor('now-denied')).toEqual([]);
-    });
-
-    test('policy names other approvers by now: they are asked, and the first approval is spent', async () => {
-      await decideUnder('now-others', { approvers: { ids: ['bob'], groups: [] } }, async (run) => {
-        const again = await until(async () => (await openRequests(run)).find(({ generation }) => generation === 2), {
-          what: 'the second request',
-        });
-        expect(again).toMatchObject({
-          approvers: { allOf: [{ ids: ['bob'] }] },
-          reopenedBecause: expect.stringContaining('VERDICT_STRICTER'),
-        });
-        expect(await refusalOf(run.decide(decisionOn(again, 'ann')))).toMatchObject({ code: 'APPROVER_NOT_ENTITLED' });
-        expect(bank.callsFor('now-others')).toEqual([]);
-        await run.decide(decisionOn(again, 'bob'));
-      });
-      expect(bank.callsFor('now-others')).toHaveLength(1);
-    });
-
-    test('policy allows by now: the countersigned call runs, once', async () => {
-      await decideUnder('now-allowed', { strategy: 'never', servers: {} }, async () => {});
-      expect(bank.callsFor('now-allowed')).toHaveLength(1);
-    });
-  });
+  const { bank, world } = useBank({ taskQueue: 'dispatch', policy: { approvers: { ids: ['ann'] } } }, { engine });
 
   describe('a call under way whose activity is failed from outside, and handed to a worker that knows nothing of it', () => {
-    let elsewhere: World;
-    beforeAll(async () => {
+    const startElsewhere = async (): Promise<World> => {
       const { bundle, config } = world;
       const { policy, servers } = config;
-      elsewhere = await startWorld({ engine, bundle, config: { policy, servers, taskQueue: 'elsewhere' } });
-    });
+      return await startWorld({ engine, bundle, config: { policy, servers, taskQueue: 'elsewhere' } });
+    };
     // No run is started there.
-    afterAll(async () => elsewhere.workers.stop());
+    beforehand(startElsewhere, ({ workers }) => workers.stop());
 
     test.each([
       ['in a later attempt', false],
@@ -577,22 +498,17 @@ describe('a server that changes its tools while a call waits, without any catalo
   const PAY = { name: 'pay', description: 'Pays.', inputSchema: { type: 'object' } };
 
   describe.each<Era>(['modern', 'legacy'])('a tool that changes at a server of the %s era', (era) => {
-    let bank: RawServer;
-    let world: World;
-    beforeAll(async () => {
-      bank = await startRawServer({ era, pages: [[PAY]] });
-      world = await startWorld({
-        engine,
-        beside: [bank],
-        config: {
-          taskQueue: `drift-${era}`,
-          // Asked before every call, so that no test waits for what is known to grow old.
-          servers: { bank: { url: bank.url, credentials: { kind: 'none' }, recheckSeconds: 0 } },
-          policy: { approvers: { ids: ['ann'] } },
-        },
-      });
-    });
-    afterAll(async () => world.stop());
+    const bank = during(() => startRawServer({ era, pages: [[PAY]] }));
+    const world = useWorld(() => ({
+      engine,
+
+      config: {
+        taskQueue: `drift-${era}`,
+        // Asked before every call, so that no test waits for what is known to grow old.
+        servers: { bank: { url: bank.url, credentials: { kind: 'none' }, recheckSeconds: 0 } },
+        policy: { approvers: { ids: ['ann'] } },
+      },
+    }));
 
     const lists = (...tools: readonly object[]): void => bank.become({ era, pages: [tools] });
     const methodsSince = (at: number): unknown[] =>
@@ -672,21 +588,15 @@ describe('a run that would lead a worker where it may not go (F28)', () => {
   const END = { text: 'done' };
   const HIDDEN = 'https://10.0.0.1/mcp';
 
-  let world: World;
-  let bank: RecordingServer;
-
-  beforeAll(async () => {
-    ({ bank, world } = await startBank(
-      {
-        taskQueue: 'egress',
-        models: { stolen: { provider: 'openai-compatible', model: 'm', baseUrl: 'https://169.254.169.254/v1' } },
-        // Listed, as an operator might who does not know where the name leads: an address stands for that here.
-        egress: { runServers: [new URL(HIDDEN).origin] },
-      },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+  const { bank, world } = useBank(
+    {
+      taskQueue: 'egress',
+      models: { stolen: { provider: 'openai-compatible', model: 'm', baseUrl: 'https://169.254.169.254/v1' } },
+      // Listed, as an operator might who does not know where the name leads: an address stands for that here.
+      egress: { runServers: [new URL(HIDDEN).origin] },
+    },
+    { engine },
+  );
 
   /** Which activities of a run were started, each with its number of attempts. */
   async function attempts(runId: string): Promise<readonly (readonly [string, number])[]> {

@@ -1,5 +1,5 @@
 /** Catalogs over HTTP: what administrators see and set is what the catalog holds, and refusals change nothing. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import {
   CatalogDetail,
@@ -8,7 +8,6 @@ import {
   ImportAnswer,
   type SetToolsBody,
 } from '../../contracts/schemas/http/catalogs.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import {
   type Answered,
   type Caller,
@@ -16,12 +15,12 @@ import {
   type Claims,
   startTestGateway,
   startTestProvider,
-  type TestProvider,
 } from '../support/scenes/gateway-world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const object = { type: 'object' } as const;
 const TOOLS: readonly Tool[] = [
@@ -30,10 +29,6 @@ const TOOLS: readonly Tool[] = [
   { name: 'lookup', inputSchema: object },
 ];
 
-let provider: TestProvider;
-let world: World;
-let shop: RecordingServer;
-let gateway: Gateway;
 const tools: Tool[] = [];
 let names = 0;
 let server = '';
@@ -41,31 +36,26 @@ let ann: Caller;
 let cleo: Caller;
 let tim: Caller;
 
-beforeAll(async () => {
-  provider = await startTestProvider();
-  shop = await startRecordingServer({ tools });
-  world = await startWorld({
-    beside: [provider, shop],
-    config: {
-      policy: { approvers: { groups: ['ops'] } },
-      catalog: {
-        administrators: [
-          { ids: ['ann', 'cleo'], may: ['connect', 'loosen', 'tighten'] },
-          { groups: ['night'], may: ['tighten'] },
-        ],
-        origins: [new URL(shop.url).origin],
-        loosening: 'countersign',
-      },
+const provider = during(() => startTestProvider());
+const shop = during(() => startRecordingServer({ tools }));
+const world = useWorld(() => ({
+  config: {
+    policy: { approvers: { groups: ['ops'] } },
+    catalog: {
+      administrators: [
+        { ids: ['ann', 'cleo'], may: ['connect', 'loosen', 'tighten'] },
+        { groups: ['night'], may: ['tighten'] },
+      ],
+      origins: [new URL(shop.url).origin],
+      loosening: 'countersign',
     },
-  });
-  gateway = await startTestGateway(world, provider, { config: { may: { read: { groups: ['audit'] } } } });
+  },
+}));
+const gateway = during(() => startTestGateway(world, provider, { config: { may: { read: { groups: ['audit'] } } } }));
+beforeAll(async () => {
   ann = await as('ann');
   cleo = await as('cleo');
   tim = await as({ sub: 'tim', groups: ['night'] });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
 });
 
 /** Each test has a catalog of its own. */

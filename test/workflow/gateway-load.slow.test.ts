@@ -3,41 +3,33 @@
  * is no request gets an answer like every other one. What readers take of memory and CPU is told by bench/gateway.ts.
  */
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import {
   callerOf,
   type OpenStream,
   openStream,
   startTestGateway,
   startTestProvider,
-  type TestProvider,
 } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { openRequests, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const READERS = 500;
 const PEOPLE = 50;
 const LIMITS = { streams: READERS, streamsPerPerson: READERS / PEOPLE, requestsPerMinute: 10_000 };
 
-let provider: TestProvider;
-let world: World;
-let gateway: Gateway;
 let tokens: readonly string[];
 
+const provider = during(() => startTestProvider());
+const { world } = useBank({ policy: { approvers: { groups: ['many'] } } });
+const gateway = during(() => startTestGateway(world, provider, { config: { limits: LIMITS } }));
 beforeAll(async () => {
-  provider = await startTestProvider();
-  ({ world } = await startBank({ policy: { approvers: { groups: ['many'] } } }, { beside: [provider] }));
-  gateway = await startTestGateway(world, provider, { config: { limits: LIMITS } });
   tokens = await Promise.all(
     Array.from({ length: PEOPLE }, async (_, index) => provider.token({ sub: `reader-${index}`, groups: ['many'] })),
   );
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
 });
 
 const tokenOf = (index: number): string => tokens[index % PEOPLE] ?? '';

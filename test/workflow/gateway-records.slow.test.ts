@@ -2,12 +2,11 @@
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadGatewaySettings, startOn } from '../../cli/session/gateway.ts';
 import { loadClientSettings } from '../../cli/session/session.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Explained, MessagePage, RunEnd } from '../../contracts/schemas/http/records.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import { documentOf, runCommand } from '../support/cli.ts';
 import {
   type Caller,
@@ -15,15 +14,12 @@ import {
   type Claims,
   startTestGateway,
   startTestProvider,
-  type TestProvider,
 } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decideNext, openRequests, rolled, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { decideNext, openRequests, rolled } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: TestProvider;
-let world: World;
-let gateway: Gateway;
 /** Has a large result in a stored segment, and a request that waits for ben. */
 let run: RunHandle;
 let ann: Caller;
@@ -31,17 +27,17 @@ let ben: Caller;
 
 const pay = (purpose: string) => ({ tool: 'bank/pay', arguments: { purpose } });
 
+const provider = during(() => startTestProvider());
+const policy = {
+  servers: { bank: { tools: { big: 'allow' as const } } },
+  approvers: { ids: ['ben'] },
+  rules: [
+    { id: 'large', match: { server: 'bank', tool: 'transfer' }, when: 'args.amount > 10', then: 'deny' as const },
+  ],
+};
+const { world } = useBank({ policy });
+const gateway = during(() => startTestGateway(world, provider, { config: { may: { read: { groups: ['audit'] } } } }));
 beforeAll(async () => {
-  provider = await startTestProvider();
-  const policy = {
-    servers: { bank: { tools: { big: 'allow' as const } } },
-    approvers: { ids: ['ben'] },
-    rules: [
-      { id: 'large', match: { server: 'bank', tool: 'transfer' }, when: 'args.amount > 10', then: 'deny' as const },
-    ],
-  };
-  ({ world } = await startBank({ policy }, { beside: [provider] }));
-  gateway = await startTestGateway(world, provider, { config: { may: { read: { groups: ['audit'] } } } });
   ann = await as('ann');
   ben = await as('ben');
   run = await world.start(
@@ -59,10 +55,6 @@ beforeAll(async () => {
   await until(async () => (await run.state()).turn === 3, { what: 'turn 3' });
   await openRequests(run);
   await until(() => gateway.projection.run(run.runId)?.row.pending === 1, { what: 'the projection' });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
 });
 
 async function as(claims: Claims | string): Promise<Caller> {

@@ -1,20 +1,26 @@
 /** Every route of the gateway, asked by everybody: nobody gets more than the token and the run's own rule give. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { CatalogRight } from '../../contracts/schemas/catalog.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { type Gateway, openApiDocument } from '../../gateway/gateway.ts';
+import { openApiDocument } from '../../gateway/gateway.ts';
 import { connected } from '../support/scenes/catalogs.ts';
-import { AUDIENCE, startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
+import { AUDIENCE, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { during } from '../support/world/during.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { openRequests, type World } from '../support/world/world.ts';
+import { openRequests } from '../support/world/world.ts';
 
-let provider: TestProvider;
-let world: World;
-let gateway: Gateway;
+const provider = during(() => startTestProvider());
+const catalog = { administrators: [{ ids: ['cat'], may: [...CatalogRight.options] }] };
+const { world } = useBank({ policy: { approvers: { ids: ['ben'] } }, catalog }, { names: ['bank', 'shop'] });
+const gateway = during(() =>
+  startTestGateway(world, provider, {
+    config: { may: { read: { groups: ['audit'] }, administer: { ids: ['root'] } } },
+  }),
+);
 const tokens: Partial<Record<Who, string>> = {};
 
 type Who =
@@ -32,16 +38,7 @@ type Who =
 const UNKNOWN = ['nobody', 'audience', 'expired', 'forged'] as const;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
-  const catalog = { administrators: [{ ids: ['cat'], may: [...CatalogRight.options] }] };
-  ({ world } = await startBank(
-    { policy: { approvers: { ids: ['ben'] } }, catalog },
-    { beside: [provider], names: ['bank', 'shop'] },
-  ));
   await connected(world.countersign.catalog('shop'), world.config.servers['shop']?.url ?? '', { by: { id: 'cat' } });
-  gateway = await startTestGateway(world, provider, {
-    config: { may: { read: { groups: ['audit'] }, administer: { ids: ['root'] } } },
-  });
   tokens.audience = await provider.token({ sub: 'ben', aud: `${AUDIENCE}/other` });
   tokens.expired = await provider.token({ sub: 'ben', lives: -60 });
   tokens.forged = await provider.forged({ sub: 'ben' });
@@ -52,10 +49,6 @@ beforeAll(async () => {
   tokens.admin = await provider.token({ sub: 'root' });
   tokens.approver = await provider.token({ sub: 'ben' });
   tokens.operator = await provider.token({ sub: 'cat' });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
 });
 
 interface Asked {

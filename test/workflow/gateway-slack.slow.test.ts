@@ -23,6 +23,7 @@ import { until } from '../support/until.ts';
 import { type BankWorld, startBank } from '../support/world/bank-world.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { openRequests, type World, type WorldOptions } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const SECRET = 'canary-signing-secret';
 const TEAM = 'T024BE7LD';
@@ -404,11 +405,7 @@ test('in trust mode signed the gateway signs for the person, and for nobody beyo
 });
 
 describe('two gateways', () => {
-  let other: Gateway;
-  beforeAll(async () => {
-    other = await startTestGateway(bank.world, provider, { config: { slack: slackConfig() } });
-    closing.push(async () => await other.stop());
-  });
+  const other = during(() => startTestGateway(bank.world, provider, { config: { slack: slackConfig() } }));
 
   /** Sends one press to both at the same time, as a proxy does that tries again at another gateway. */
   async function pressedAtBoth(how: Press): Promise<readonly string[]> {

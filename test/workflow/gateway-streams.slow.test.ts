@@ -9,36 +9,24 @@ import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import {
-  callerOf,
-  openStream,
-  startTestGateway,
-  startTestProvider,
-  type TestProvider,
-} from '../support/scenes/gateway-world.ts';
+import { callerOf, openStream, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: TestProvider;
-let world: World;
-let gateway: Gateway;
 let ben: string;
 let eve: string;
 
 const LIMITS = { bodyBytes: 4_096, streams: 60, streamsPerPerson: 50, requestSeconds: 1 };
 
+const provider = during(() => startTestProvider());
+const policy = { approvers: { ids: ['ben'] }, redact: [{ server: 'bank', arguments: ['pin'] }] };
+const { world } = useBank({ policy });
+const gateway = during(() => startTestGateway(world, provider, { config: { limits: LIMITS } }));
 beforeAll(async () => {
-  provider = await startTestProvider();
-  const policy = { approvers: { ids: ['ben'] }, redact: [{ server: 'bank', arguments: ['pin'] }] };
-  ({ world } = await startBank({ policy }, { beside: [provider] }));
-  gateway = await startTestGateway(world, provider, { config: { limits: LIMITS } });
   ben = await provider.token({ sub: 'ben' });
   eve = await provider.token({ sub: 'eve' });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
 });
 
 async function asking(count = 1): Promise<RunHandle> {

@@ -1,40 +1,29 @@
 /** The HTTP API: whoever asks by a verified token sees what concerns them, answers in their own name, and nothing else. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { RequestPage, RequestList, RunDetail, RunPage, ShownRequest } from '../../contracts/schemas/http-api.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
 import {
   type Caller,
   callerOf,
   type Claims,
   startTestGateway,
   startTestProvider,
-  type TestProvider,
 } from '../support/scenes/gateway-world.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { openRequests, type World } from '../support/world/world.ts';
+import { openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: TestProvider;
-let world: World;
-let bank: RecordingServer;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-  const policy = { approvers: { ids: ['ben'], groups: ['finance'] } };
-  ({ world, bank } = await startBank({ policy }, { beside: [provider] }));
-  gateway = await startTestGateway(world, provider, {
+const provider = during(() => startTestProvider());
+const policy = { approvers: { ids: ['ben'], groups: ['finance'] } };
+const { world, bank } = useBank({ policy });
+const gateway = during(() =>
+  startTestGateway(world, provider, {
     config: { may: { start: { groups: ['backend'] }, read: { groups: ['audit'] }, administer: { ids: ['root'] } } },
-  });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await world.stop();
-});
+  }),
+);
 
 const END = { text: 'done' };
 const pay = (purpose: string) => ({ tool: 'bank/pay', arguments: { purpose, amount: 1 } });

@@ -1,11 +1,10 @@
 /** A server that waits on an open connection, and a run that is ended, interrupted, handed on or reset meanwhile (INV-X1, INV-D3, F38). */
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import {
   DONE,
   type Flight,
-  type HeldScene,
   LOST,
   refusalOfTold,
   tellRound,
@@ -18,11 +17,7 @@ import { until } from '../support/until.ts';
 import { resetRun } from '../support/world/reset.ts';
 import { executions, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 
-const useScene = useHeldScene();
-let scene: HeldScene;
-beforeAll(() => {
-  scene = useScene();
-});
+const scene = useHeldScene();
 
 const END = { text: 'done' };
 const steps = [{ calls: [{ tool: 'desk/do', arguments: { n: 1 } }] }, END];

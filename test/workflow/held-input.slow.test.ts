@@ -1,11 +1,10 @@
 /** A server that waits on an open connection until somebody answers, as the run sees it (docs/adr/0040, INV-X1, INV-G2). */
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { runCommand } from '../support/cli.ts';
 import {
   asking,
   DONE,
-  type HeldScene,
   HOLD_SECONDS,
   refusalOfTold,
   tell,
@@ -17,11 +16,7 @@ import { answerTo, approved, named, question } from '../support/scenes/input.ts'
 import { until } from '../support/until.ts';
 import { executions, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 
-const useScene = useHeldScene();
-let scene: HeldScene;
-beforeAll(() => {
-  scene = useScene();
-});
+const scene = useHeldScene();
 
 const END = { text: 'done' };
 const steps = (tool: string) => [{ calls: [{ tool, arguments: { n: 1 } }] }, END];

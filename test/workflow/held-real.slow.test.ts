@@ -2,20 +2,19 @@
  * Whole runs at the reference server of MCP 2025-11-25, which asks people on the open connection of a call (ADR 0040): on the command
  * line, by the client, and where nobody answers.
  */
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { assertIntact, Countersign } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { runCommand } from '../support/cli.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
-import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
-import { person, service, writeTrust } from '../support/signing/people.ts';
+import { startEverythingServer } from '../support/servers/real-servers.ts';
+import { person, service } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { factsOf, outcomesAtEnd, results } from '../support/world/run-record.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { useEngine, useWorld, type World } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 const FORM = 'everything/trigger-elicitation-request';
@@ -23,41 +22,24 @@ const END = { text: 'done' };
 const asks = [{ calls: [{ tool: FORM }] }, END];
 const named = (name: string) => ({ question: { action: 'accept', content: { name } } }) as const;
 
-let everything: RunningMcpServer;
-let engine: TestEngine;
-let world: World;
-let signed: World;
-
 const backend = service('backend');
 const ann = person('ann-key', 'ann');
 
-beforeAll(async () => {
-  everything = await startEverythingServer();
-  engine = await startEngine();
-  await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann);
-  const servers: ConfigInput['servers'] = {
-    everything: { url: everything.url, credentials: { kind: 'none' }, elicitation: { holdSeconds: 120 } },
-  };
-  const policy = { servers: { everything: { default: 'allow' as const } } };
-  world = await startWorld({ engine, config: { servers, policy: { ...policy, approvers: { ids: ['ann', 'bob'] } } } });
-  signed = await startWorld({
-    engine,
-    bundle: world.bundle,
-    client: { signer: backend.signer },
-    config: {
-      taskQueue: 'signed',
-      servers,
-      policy: { ...policy, approvers: { ids: ['acme|ann'] } },
-      trust: { mode: 'signed', jwks: 'trust.jwks' },
-    },
-  });
+const everything = during(() => startEverythingServer());
+const engine = useEngine();
+const configOf = (taskQueue: string, ...ids: string[]): ConfigInput => ({
+  taskQueue,
+  servers: { everything: { url: everything.url, credentials: { kind: 'none' }, elicitation: { holdSeconds: 120 } } },
+  policy: { servers: { everything: { default: 'allow' } }, approvers: { ids } },
 });
-afterAll(async () => {
-  await signed?.stop();
-  await world?.stop();
-  await engine?.stop();
-  await everything?.close();
-});
+const world = useWorld(() => ({ engine, config: configOf('plain', 'ann', 'bob') }));
+const signed = useWorld(() => ({
+  engine,
+  bundle: world.bundle,
+  trusted: [backend, ann],
+  client: { signer: backend.signer },
+  config: configOf('signed', 'acme|ann'),
+}));
 
 async function said(run: Awaited<ReturnType<World['start']>>, at = world): Promise<string> {
   return JSON.stringify(await results(at, run));

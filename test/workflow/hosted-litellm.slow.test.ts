@@ -3,40 +3,33 @@
  * As a relay it keeps what a hosted call consists of. As a host of tools it never asks, and calls nothing that it is told to
  * ask about. The judge is the MCP server behind it.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { INSTALL_MS } from '../support/foreign/clients.ts';
-import { LITELLM_KEY, type LiteLlm, startLiteLlm } from '../support/foreign/litellm.ts';
-import { type SseBridge, startSseBridge } from '../support/foreign/sse-bridge.ts';
-import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
-import { type ObedientModel, startObedientModel } from '../support/models/obedient-model.ts';
+import { LITELLM_KEY, startLiteLlm } from '../support/foreign/litellm.ts';
+import { startSseBridge } from '../support/foreign/sse-bridge.ts';
+import { startHostingProvider } from '../support/models/hosting-provider.ts';
+import { startObedientModel } from '../support/models/obedient-model.ts';
 import { pay } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
+import { startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
 import { outcomes, outcomesAtEnd, results } from '../support/world/run-record.ts';
-import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests, startWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: HostingProvider;
-let model: ObedientModel;
-let bank: RecordingServer;
-let bridge: SseBridge;
-let proxy: LiteLlm;
-let world: World;
-
-beforeAll(async () => {
-  provider = await startHostingProvider();
-  model = await startObedientModel();
-  bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
-  bridge = await startSseBridge(() => bank.url);
-  proxy = await startLiteLlm({ provider, model, bank: bridge });
+const provider = during(() => startHostingProvider(), INSTALL_MS);
+const model = during(() => startObedientModel(), INSTALL_MS);
+const bank = during(() => startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') }), INSTALL_MS);
+const bridge = during(() => startSseBridge(() => bank.url), INSTALL_MS);
+const proxy = during(() => startLiteLlm({ provider, model, bank: bridge }), INSTALL_MS);
+const world = during(async () => {
   const common = { provider: 'openai', baseUrl: proxy.baseUrl, apiKey: LITELLM_KEY, asksBeforeCalls: true } as const;
   const hosted = { execute: 'hosted', credentials: { kind: 'none' } } as const;
-  world = await startWorld({
-    beside: [proxy, bridge, bank, model, provider],
+  return await startWorld({
     config: {
       models: {
         relayed: { ...common, model: 'relayed' },
@@ -55,7 +48,6 @@ beforeAll(async () => {
     },
   });
 }, INSTALL_MS);
-afterAll(async () => await world?.stop());
 
 async function started(by: 'relayed' | 'keeping' | 'gateway', input: string, server: string): Promise<RunHandle> {
   const over = { agent: { name: 'clerk', model: by }, input, servers: [{ name: server }] };

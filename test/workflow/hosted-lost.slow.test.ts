@@ -2,28 +2,18 @@
  * Answers of a provider that are lost, workers that are replaced, definitions that change, and tokens: a hosted call is
  * made at most once by one consent (docs/adr/0080, INV-X1, INV-S1).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sightingsInHistory } from '../support/canary/stores.ts';
 import { objects } from '../support/models/dialect.ts';
 import { HOSTING_KEY } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
+import { pay, useHostedWorld } from '../support/scenes/hosted.ts';
 import { outcomesAtEnd } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, requestThat, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestThat } from '../support/world/world.ts';
+import { partsOf } from '../support/world/during.ts';
 
-let scene: HostedWorld;
-let world: World;
-let bank: HostedWorld['bank'];
-
-beforeAll(async () => {
-  scene = await startHostedWorld();
-  ({ world, bank } = scene);
-}, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  // Every request of the whole file had the published shape.
-  expect(scene.provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
-});
+const scene = useHostedWorld();
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 describe('an answer that is lost', () => {
   test('after the call was made: people are asked, and nothing is sent meanwhile', async () => {

@@ -2,39 +2,21 @@
  * Calls that continue an answer which the provider keeps (`storesAnswers`, docs/adr/0080): each continues it once, as a
  * branch of its own, in which it alone is approved. The servers behind the provider say what was executed.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart } from '../../contracts/schemas/transcript.ts';
 import { objects, stringOf } from '../support/models/dialect.ts';
 import { startHostingProvider } from '../support/models/hosting-provider.ts';
-import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
+import { pay, useHostedWorld } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { until } from '../support/until.ts';
 import { outcomes, outcomesAtEnd, results, transcript } from '../support/world/run-record.ts';
-import {
-  decideNext,
-  decisionOn,
-  openRequests,
-  requestAfter,
-  requestFor,
-  rolled,
-  type World,
-} from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests, requestAfter, requestFor, rolled } from '../support/world/world.ts';
+import { partsOf } from '../support/world/during.ts';
 
-let scene: HostedWorld;
-let world: World;
-let bank: HostedWorld['bank'];
-
-beforeAll(async () => {
-  scene = await startHostedWorld();
-  ({ world, bank } = scene);
-}, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  // Every request of the whole file had the published shape.
-  expect(scene.provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
-});
+const scene = useHostedWorld();
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 type Call = Extract<AssistantPart, { type: 'call' }>;
 

@@ -4,28 +4,18 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
+import { startHostingProvider } from '../support/models/hosting-provider.ts';
 import { objects } from '../support/models/dialect.ts';
 import { withCode } from '../support/refusal.ts';
-import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
+import { pay, useHostedWorld } from '../support/scenes/hosted.ts';
 import { factsOf, outcomes, outcomesAtEnd, refusalOf, results, transcript } from '../support/world/run-record.ts';
-import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
+import { during, partsOf } from '../support/world/during.ts';
 
-let scene: HostedWorld;
-let world: World;
-let bank: HostedWorld['bank'];
-
-beforeAll(async () => {
-  scene = await startHostedWorld();
-  ({ world, bank } = scene);
-}, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  // Every request of the whole file had the published shape.
-  expect(scene.provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
-});
+const scene = useHostedWorld();
+const { world, bank } = partsOf(scene, 'world', 'bank');
 
 describe('a hosted call', () => {
   test('is asked about in the same inbox, and made by the provider once a person approves', async () => {
@@ -282,7 +272,6 @@ describe('who calls', () => {
   });
 
   describe('a provider that calls without asking', () => {
-    let rude: HostingProvider;
     const runBy = async (input: string) =>
       await world.start([{ text: 'unused' }], {
         agent: { name: 'clerk', model: 'rude' },
@@ -290,15 +279,14 @@ describe('who calls', () => {
         servers: [{ name: 'bank' }],
       });
 
+    const rude = during(() => startHostingProvider());
     beforeAll(async () => {
-      rude = await startHostingProvider();
       rude.stopAsking();
       const openai = { ...world.config.models['gpt'], baseUrl: rude.baseUrl } as never;
       world.config.models['rude'] = openai;
     });
     // A worker asks a provider nothing more that has called without asking.
     beforeEach(async () => await world.restartWorkers());
-    afterAll(async () => await rude?.close());
 
     // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
     test.each([

@@ -2,21 +2,15 @@
  * What a server asks in the middle of a call: after a reset, on the command line, where nobody answers, and where policy
  * asks others before the call goes on (INV-G1, INV-G2, D-5, F38).
  */
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { commandsAt } from '../support/cli.ts';
 import { answerTo, approved, named, question, steps, useInputScene } from '../support/scenes/input.ts';
 import { factsOf, outcomes, outcomesAtEnd, results } from '../support/world/run-record.ts';
-import type { MrtrServer } from '../support/servers/mrtr-server.ts';
 import { until } from '../support/until.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { decisionOn, openRequests, requestAfter, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter } from '../support/world/world.ts';
 
-const scene = useInputScene();
-let server: MrtrServer;
-let world: World;
-beforeAll(() => {
-  ({ server, world } = scene());
-});
+const { server, world } = useInputScene();
 
 describe('after a reset', () => {
   test('INV-G2, F38: what was answered before is not given to the server again: it is asked anew, and so are people', async () => {

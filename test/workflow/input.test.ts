@@ -1,19 +1,13 @@
 /** What a server asks in the middle of a call: people answer, whenever they do, whichever worker is there (INV-D3). */
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { withCode } from '../support/refusal.ts';
 import { answerTo, approved, named, question, steps, useInputScene, yes } from '../support/scenes/input.ts';
-import type { MrtrServer } from '../support/servers/mrtr-server.ts';
 import { until } from '../support/until.ts';
 import { executions, factsOf, outcomes, outcomesAtEnd } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
-const scene = useInputScene();
-let server: MrtrServer;
-let world: World;
-beforeAll(() => {
-  ({ server, world } = scene());
-});
+const { server, world } = useInputScene();
 
 describe('a call that a person approved', () => {
   test('INV-D3: is asked of people in the middle, and goes on with the answer on another worker: executed once', async () => {

@@ -1,56 +1,46 @@
 /** What a run or a catalog has recorded is kept beside Temporal before it continues as new or ends (INV-D3, F39). */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { compactVerify, importJWK } from 'jose';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
 import { HEAD_TYPE } from '../../contracts/crypto.ts';
 import { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { detailsOf, executions, refusalOf } from '../support/world/run-record.ts';
 import { ADMINISTRATORS, connected } from '../support/scenes/catalogs.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { headKey, writeHeadKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { during } from '../support/world/during.ts';
 import { keptIn } from '../support/world/ledger-folder.ts';
 import { resetRun } from '../support/world/reset.ts';
-import { decideNext, decisionOn, openRequests, rolled, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests, rolled, useEngine, useWorld } from '../support/world/world.ts';
 
 const STATUS = defineSearchAttributeKey('CountersignStatus', 'KEYWORD');
 const KEY = headKey();
-let engine: TestEngine;
-let bank: RecordingServer;
-let receiver: LedgerReceiver;
-let world: World;
-let root: string;
-
-beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  receiver = await startLedgerReceiver();
-  root = join(engine.directory, 'ledger');
-  world = await startWorld({
-    engine,
-    beside: [receiver, bank],
-    config: {
-      catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin] },
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      ledger: {
-        sign: await writeHeadKey(engine.directory, KEY),
-        directory: 'ledger',
-        webhook: { url: receiver.url, secret: WEBHOOK_SECRET },
-      },
+const engine = useEngine();
+const bank = during(() => startRecordingServer());
+const receiver = during(startLedgerReceiver);
+const world = useWorld(async () => ({
+  engine,
+  config: {
+    catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin] },
+    servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
+    ledger: {
+      sign: await writeHeadKey(engine.directory, KEY),
+      directory: 'ledger',
+      webhook: { url: receiver.url, secret: WEBHOOK_SECRET },
     },
-  });
-});
+  },
+}));
 afterEach(() => receiver.answer());
-afterAll(async () => {
-  await world.stop();
-  await engine.stop();
+let root: string;
+beforeAll(() => {
+  root = join(engine.directory, 'ledger');
 });
 
 const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'p' } }] };

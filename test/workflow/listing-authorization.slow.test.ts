@@ -3,7 +3,7 @@
  * loses a run to a grant that ended before it began. A task, and grants that take each other's place while its server
  * works on it (ADR 0041).
  */
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -12,21 +12,17 @@ import { specHash } from '../../domain/request/digest.ts';
 import { withCode } from '../support/refusal.ts';
 import { executions, factsOf, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { authorizationOf, wantedFor } from '../support/scenes/authorizations.ts';
-import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
-import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
-import { type ZoneKey, zoneKey } from '../support/signing/keys.ts';
+import { type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
+import { startTaskServer } from '../support/servers/task-server.ts';
+import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
-import { rolled, startWorld, type World } from '../support/world/world.ts';
+import { rolled, useWorld } from '../support/world/world.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const LIST = 't0.c0';
 const FRESH = 'Bearer fresh-token';
-let mine: RawServer;
-let open: RawServer;
-let digs: TaskServer;
 /** The token that `digs` takes: calls with any other are turned away. */
 let taken: string;
-let world: World;
-let zone: ZoneKey;
 
 const tool = { name: 'act', description: 'Acts.', inputSchema: { type: 'object' } };
 /** Takes the fresh token alone, for lists as for calls. */
@@ -40,19 +36,20 @@ const guarded: RawServerScript = {
   },
 };
 
-beforeAll(async () => {
-  mine = await startRawServer(guarded);
-  open = await startRawServer({ era: 'modern', pages: [[tool]] });
-  digs = await startTaskServer({
+const mine = during(() => startRawServer(guarded));
+const open = during(() => startRawServer({ era: 'modern', pages: [[tool]] }));
+const digs = during(() =>
+  startTaskServer({
     begins: { pollInterval: 300_000 },
     intercept: (method, response, { headers }) =>
       method === 'tools/call' && headers.authorization !== `Bearer ${taken}` && (response.writeHead(401).end(), true),
-  });
-  zone = await zoneKey();
+  }),
+);
+const zone = beforehand(zoneKey);
+const world = useWorld(() => {
   const key = zone.publicJwk;
-  world = await startWorld({
+  return {
     zone,
-    beside: [mine, open, digs],
     client: { servers: { mine: { url: mine.url, key }, digs: { url: digs.url, key } } },
     config: {
       servers: {
@@ -62,9 +59,8 @@ beforeAll(async () => {
       },
       policy: { strategy: 'never', approvers: { ids: ['bob'] } },
     },
-  });
-}, 120_000);
-afterAll(async () => world?.stop());
+  };
+});
 
 beforeEach(() => mine.become(guarded));
 

@@ -120,12 +120,6 @@ describe('what was approved', () => {
     await run.result();
     expect(bank.callsFor('stricter')).toHaveLength(1);
   });
-
-  test('runs under a looser policy as it would have', async () => {
-    const run = await approvedUnder('looser', { strategy: 'never' });
-    await run.result();
-    expect(bank.callsFor('looser')).toHaveLength(1);
-  });
 });
 
 test('a looser policy changes nothing for what waits', async () => {
@@ -137,6 +131,7 @@ test('a looser policy changes nothing for what waits', async () => {
   expect(bank.callsFor('waits')).toEqual([]);
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
+  expect(bank.callsFor('waits')).toHaveLength(1);
 });
 
 test('E-2, J: broken glass lets a call pass, and the ledger says which rule, why and until when', async () => {

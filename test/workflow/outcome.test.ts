@@ -1,5 +1,5 @@
 /** A call that was sent and whose answer was lost: a person says what became of it, and nothing is sent again before (INV-X1, F6–F9). */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
@@ -7,26 +7,19 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import { factsOf, outcomesAtEnd, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 
-let bank: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  const both = { ids: ['ann', 'bob'] };
-  const policy: ConfigInput['policy'] = {
-    approvers: both,
-    servers: {
-      open: { default: 'allow' },
-      four: { tools: { slow: { action: 'ask', approvers: { ...both, need: 2 } } } },
-    },
-  };
-  ({ bank, world } = await startBank({ policy }, { names: ['bank', 'open', 'four'] }));
-});
-afterAll(async () => world.stop());
+const both = { ids: ['ann', 'bob'] };
+const policy: ConfigInput['policy'] = {
+  approvers: both,
+  servers: {
+    open: { default: 'allow' },
+    four: { tools: { slow: { action: 'ask', approvers: { ...both, need: 2 } } } },
+  },
+};
+const { bank, world } = useBank({ policy }, { names: ['bank', 'open', 'four'] });
 
 const slow = (server: string, purpose: string) => ({ tool: `${server}/slow`, arguments: { purpose } });
 const END = { text: 'done' };

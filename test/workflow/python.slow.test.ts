@@ -7,18 +7,16 @@ import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
-import { startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
+import { startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
 import { listenOnLoopback } from '../support/servers/loopback-server.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { executions } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
@@ -26,12 +24,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const EXAMPLE = join(ROOT, 'examples/07-python');
 const LIMIT_MS = 60_000;
 
-let world: World;
-let bank: RecordingServer;
-beforeAll(async () => {
-  ({ world, bank } = await startBank({ policy: { approvers: { ids: ['ben'] } } }));
-});
-afterAll(async () => world.stop());
+const { world, bank } = useBank({ policy: { approvers: { ids: ['ben'] } } });
 
 interface Ended {
   readonly code: number;
@@ -109,6 +102,7 @@ async def is_running(client, run_id): return True
 approve.ask, approve.is_running = ask, is_running
 print(asyncio.run(step(None, types.SimpleNamespace(id='x'), set())))
 `;
+import { during } from '../support/world/during.ts';
 
 /** Has Python read the first request of the vectors that fits, with some of it changed on the way. */
 async function shown(fits: (request: ApprovalRequest) => boolean, changed: object = {}): Promise<Ended> {
@@ -176,16 +170,8 @@ test('a run that fails ends the script with its code', async () => {
 describe('a run that has continued as new', () => {
   const limits = { turnsPerExecution: 1 };
   const steps: Steps = [{ calls: [TRANSFER] }, { calls: [TRANSFER] }, { text: 'paid' }];
-  let provider: TestProvider;
-  let gateway: Gateway;
-  beforeAll(async () => {
-    provider = await startTestProvider();
-    gateway = await startTestGateway(world, provider);
-  });
-  afterAll(async () => {
-    await gateway.stop();
-    await provider.close();
-  });
+  const provider = during(() => startTestProvider());
+  const gateway = during(() => startTestGateway(world, provider));
 
   /** @param sub whose token the script has */
   async function approveThrough(url: string, runId: string, sub = 'ben'): Promise<Ended> {

@@ -4,21 +4,15 @@
  * test may pass by chance where the function is gone; its unit test does not
  * (`test/unit/contracts/refused-query.test.ts`).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startBank } from '../support/world/bank-world.ts';
-import type { World } from '../support/world/world.ts';
+import { expect, test } from '@jest/globals';
+import { useBank } from '../support/world/bank-world.ts';
 
 const RUNS = 12;
 const READERS = 8;
 
-let world: World;
-
-beforeAll(async () => {
-  ({ world } = await startBank({
-    policy: { approvers: { ids: ['ann'] }, servers: { bank: { tools: { lookup: 'allow' } } } },
-  }));
+const { world } = useBank({
+  policy: { approvers: { ids: ['ann'] }, servers: { bank: { tools: { lookup: 'allow' } } } },
 });
-afterAll(async () => world.stop());
 
 test('eight at once, as soon as a run has ended', async () => {
   for (let count = 0; count < RUNS; count += 1) {

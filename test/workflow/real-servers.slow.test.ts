@@ -4,47 +4,33 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { taskOf } from '../support/scenes/tasks.ts';
-import {
-  type FilesystemServer,
-  type RunningMcpServer,
-  startEverythingServer,
-  startFilesystemServer,
-} from '../support/servers/real-servers.ts';
+import { startEverythingServer, startFilesystemServer } from '../support/servers/real-servers.ts';
 import { keepZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { factsOf, outcomes, results } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, type World, useEngine, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 jest.setTimeout(120_000);
 const credentials = { kind: 'none' } as const;
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe.each(['2026-07-28', 'legacy'] as const)('server-filesystem behind mcp-proxy, protocol %s', (protocol) => {
-  let files: FilesystemServer;
-  let world: World;
-  beforeAll(async () => {
-    files = await startFilesystemServer();
-    world = await startWorld({
-      engine,
-      beside: [files],
-      config: {
-        taskQueue: `files-${protocol}`,
-        // Asked for its tools before every call, as a server that changes them would be.
-        servers: { files: { url: files.url, credentials, protocol, recheckSeconds: 0 } },
-        policy: { approvers: { ids: ['ann'] }, servers: { files: { tools: { read_text_file: 'allow' } } } },
-      },
-    });
-  });
-  afterAll(async () => world.stop());
+  const files = during(() => startFilesystemServer());
+  const world = useWorld(() => ({
+    engine,
+
+    config: {
+      taskQueue: `files-${protocol}`,
+      // Asked for its tools before every call, as a server that changes them would be.
+      servers: { files: { url: files.url, credentials, protocol, recheckSeconds: 0 } },
+      policy: { approvers: { ids: ['ann'] }, servers: { files: { tools: { read_text_file: 'allow' } } } },
+    },
+  }));
 
   test('a run writes and moves a file, each once its call was approved, and reads it back', async () => {
     const [from, to] = [join(files.folder, 'draft.txt'), join(files.folder, 'final.txt')];
@@ -95,23 +81,20 @@ describe.each(['2026-07-28', 'legacy'] as const)('server-filesystem behind mcp-p
 });
 
 describe('server-everything (legacy era, stateful)', () => {
-  let everything: RunningMcpServer;
-  let world: World;
-  beforeAll(async () => {
-    everything = await startEverythingServer();
+  const everything = during(() => startEverythingServer());
+  const world = useWorld(async () => {
     const zone = await keepZoneKey(engine.directory);
-    world = await startWorld({
+    return {
       engine,
-      beside: [everything],
+
       config: {
         taskQueue: 'everything',
         servers: { all: { url: everything.url, credentials, tasks: {} } },
         policy: { strategy: 'never', unknownOutcomes: 'record' },
         grants: zone.grants,
       },
-    });
+    };
   });
-  afterAll(async () => world.stop());
 
   const ofOne = async (run: RunHandle): Promise<readonly unknown[]> =>
     (await results(world, run)).map(({ outcome }) => outcome);

@@ -1,24 +1,17 @@
 /** What policy and credentials say about approvals that are remembered: forbidden where policy forbids, over with the credentials. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { rememberable } from '../../domain/request/onlooker.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
-let bank: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  ({ bank, world } = await startBank({
-    policy: {
-      approvers: { ids: ['ann'], remember: ['call', 'tool'] },
-      rules: [{ id: 'secret', when: 'has(args.account)', match: { tool: 'pay' }, then: 'ask', neverRemember: true }],
-    },
-  }));
+const { bank, world } = useBank({
+  policy: {
+    approvers: { ids: ['ann'], remember: ['call', 'tool'] },
+    rules: [{ id: 'secret', when: 'has(args.account)', match: { tool: 'pay' }, then: 'ask', neverRemember: true }],
+  },
 });
-afterAll(async () => await world.stop());
 
 const pay = (args: Record<string, string>) => ({ tool: 'bank/pay', arguments: { purpose: 'remembered', ...args } });
 const REMEMBERED = { remember: { scope: 'tool' as const } };

@@ -1,30 +1,27 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { ledgerShows, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { type HistoryEvent, resetRun } from '../support/world/reset.ts';
-import { decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, startWorld, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let bank: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  bank = await startRecordingServer();
+const bank = during(() => startRecordingServer());
+const world = useWorld(() => {
   const credentials = { kind: 'none' } as const;
   const policy = { deadlineSeconds: 600, servers: { open: { default: 'allow' } } } as const;
   const servers = {
     bank: { url: bank.url, credentials },
     open: { url: bank.url, credentials, repeatable: ['lookup'] },
   };
-  world = await startWorld({ beside: [bank], config: { policy, servers } });
+  return { config: { policy, servers } };
 });
-afterAll(async () => world.stop());
 
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };

@@ -1,20 +1,14 @@
 /** What a result links to is read on demand, by a tool of ours that goes through the same gate (INV-G1, INV-S1, INV-S2, INV-G4). */
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { allowed, changed, connected } from '../support/scenes/catalogs.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
-import { END, ends, links, type LinkScene, read, tokenFor, useLinkScene } from '../support/scenes/links.ts';
+import { END, ends, links, read, tokenFor, useLinkScene } from '../support/scenes/links.ts';
 import { factsOf, outcomesAtEnd, refusalOf, scheduledInputs, transcript } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, requestFor, rolled } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
-const scene = useLinkScene();
-let server: LinkScene['server'];
-let world: LinkScene['world'];
-let issuer: LinkScene['issuer'];
-beforeAll(() => {
-  ({ server, world, issuer } = scene());
-});
+const { server, world, issuer } = useLinkScene();
 
 /** A run whose own policy says this of reads at `docs`. */
 const saying = (action: 'ask' | 'deny') => ({

@@ -2,10 +2,9 @@
  * An id that was used for one message answers no other: whichever update it comes by, whatever of it differs (INV-G2, INV-D3). By the
  * library, and by plain updates under ids that are made as the guide says.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { startEngine } from '../support/engine.ts';
 import {
   expectOneMeaning,
   idByTheGuide,
@@ -16,29 +15,25 @@ import {
 } from '../support/forgery/one-meaning.ts';
 import { ADMINISTRATORS, ANN, BEN, connected } from '../support/scenes/catalogs.ts';
 import { lostCall } from '../support/scenes/lost-answers.ts';
-import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startMrtrServer } from '../support/servers/mrtr-server.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { keepZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { factsOf } from '../support/world/run-record.ts';
-import { openRequests, startWorld, type World } from '../support/world/world.ts';
+import { openRequests, useEngine, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let bank: RecordingServer;
-let desk: MrtrServer;
+const bank = during(() => startRecordingServer());
+const desk = during(() => startMrtrServer());
 /** Takes no token. */
-let gate: RawServer;
-let world: World;
-
-beforeAll(async () => {
-  bank = await startRecordingServer();
-  desk = await startMrtrServer();
-  gate = await startRawServer({ era: 'modern', tools: { never: (exchange) => exchange.status(401) } });
-  const engine = await startEngine();
+const gate = during(() => startRawServer({ era: 'modern', tools: { never: (exchange) => exchange.status(401) } }));
+const engine = useEngine();
+const world = useWorld(async () => {
   const { grants, publicJwk: key } = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;
   const approvers = { ids: ['ann', 'bob'], remember: ['call' as const] };
-  world = await startWorld({
+  return {
     engine,
     client: { servers: { mine: { url: gate.url, key } } },
     config: {
@@ -58,12 +53,7 @@ beforeAll(async () => {
       catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin] },
       grants,
     },
-  });
-}, 120_000);
-afterAll(async () => {
-  await world?.stop();
-  await world?.engine.stop();
-  await Promise.all([bank?.close(), desk?.close(), gate?.close()]);
+  };
 });
 
 const END = { text: 'done' };

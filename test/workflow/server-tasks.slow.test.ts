@@ -1,5 +1,5 @@
 /** Calls that servers work on as tasks (MCP 2025-11-25): begun once, asked about by timer, and nobody holds a connection (ADR 0041). */
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import {
@@ -12,20 +12,14 @@ import {
   taskOf,
   useTaskScene,
 } from '../support/scenes/tasks.ts';
-import type { TaskScript, TaskServer } from '../support/servers/task-server.ts';
+import type { TaskScript } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
 import { executions, factsOf, outcomes, outcomesAtEnd, transcript } from '../support/world/run-record.ts';
-import type { World } from '../support/world/world.ts';
 
 /** Workers are stopped and started, and the run handed over, on a busy machine. */
 const LONG_MS = 180_000;
 
-const scene = useTaskScene();
-let server: TaskServer;
-let world: World;
-beforeAll(() => {
-  ({ server, world } = scene());
-});
+const { server, world } = useTaskScene();
 afterEach(() => server.become({}));
 
 const since = () => begunSince(server);

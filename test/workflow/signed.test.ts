@@ -4,7 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -14,7 +14,6 @@ import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { answersOf } from '../support/forgery/impostor.ts';
 import { codeOf, executions } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import {
   claimsFor,
   person,
@@ -25,12 +24,9 @@ import {
   ZONE_KEY,
 } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestAfter, requestFor, type World } from '../support/world/world.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, requestAfter, requestFor } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { resetRun } from '../support/world/reset.ts';
-
-let bank: RecordingServer;
-let world: World;
 
 const backend = service('backend-1', ['ops']);
 const bridge = service('bridge', ['ops'], { speaksForMany: true });
@@ -38,23 +34,20 @@ const ann = person('ann-1', 'ann');
 const ben = person('ben-1', 'ben', ['ops']);
 const ALL: readonly TestKey[] = [backend, bridge, ann, ben];
 
-beforeAll(async () => {
-  const policy = {
-    approvers: { ids: ['acme|ann'], groups: ['ops'] },
-    servers: {
-      pair: { tools: { pay: { action: 'ask' as const, approvers: { groups: ['ops'], ids: ['acme|ann'], need: 2 } } } },
-      open: { default: 'allow' as const },
-      stands: {
-        tools: { pay: { action: 'ask' as const, approvers: { ids: ['acme|ann'], remember: ['tool' as const] } } },
-      },
+const policy = {
+  approvers: { ids: ['acme|ann'], groups: ['ops'] },
+  servers: {
+    pair: { tools: { pay: { action: 'ask' as const, approvers: { groups: ['ops'], ids: ['acme|ann'], need: 2 } } } },
+    open: { default: 'allow' as const },
+    stands: {
+      tools: { pay: { action: 'ask' as const, approvers: { ids: ['acme|ann'], remember: ['tool' as const] } } },
     },
-  };
-  ({ bank, world } = await startBank(
-    { policy },
-    { names: ['bank', 'pair', 'open', 'stands'], trusted: ALL, client: { signer: backend.signer } },
-  ));
-});
-afterAll(async () => world.stop());
+  },
+};
+const { bank, world } = useBank(
+  { policy },
+  { names: ['bank', 'pair', 'open', 'stands'], trusted: ALL, client: { signer: backend.signer } },
+);
 
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };

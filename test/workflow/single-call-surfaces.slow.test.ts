@@ -1,39 +1,29 @@
 /** Single calls over HTTP and from the command line: who calls is who the token says, and the answer says what became of the call. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { ShownCall, StartedCall } from '../../contracts/schemas/http/calls.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
-import { type CliWorld, startCliWorld } from '../support/scenes/cli-world.ts';
+import { startCliWorld } from '../support/scenes/cli-world.ts';
 import {
   type Caller,
   callerOf,
   type Claims,
   startTestGateway,
   startTestProvider,
-  type TestProvider,
 } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
 import { factsOf, refusalOf } from '../support/world/run-record.ts';
 import { decideNext, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let provider: TestProvider;
-let service: CliWorld;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-  service = await startCliWorld();
-  gateway = await startTestGateway(service.world, provider, {
+const provider = during(() => startTestProvider());
+const service = during(() => startCliWorld());
+const gateway = during(() =>
+  startTestGateway(service.world, provider, {
     config: { may: { start: { groups: ['backend'] }, read: { groups: ['audit'] } } },
-  });
-});
-afterAll(async () => {
-  await gateway.stop();
-  await service.stop();
-  await provider.close();
-});
+  }),
+);
 
 const call = (purpose: string, tool = 'lookup') => ({ server: 'bank', tool, arguments: { purpose } });
 

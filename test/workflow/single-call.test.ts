@@ -1,40 +1,31 @@
 /** A single call passes the gate of every run: the same verdicts, requests, digests and ledger, without a model (S2.3, INV-G1, INV-X1). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { type CallSpecInput, SingleCall } from '../../client/index.ts';
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import { withCode } from '../support/refusal.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import { factsOf, refusalOf } from '../support/world/run-record.ts';
-import { answerOf, decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { answerOf, decisionOn, openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let world: World;
-let bank: RecordingServer;
 /** In no configuration: callers name its URL. */
-let own: RecordingServer;
-
-beforeAll(async () => {
-  own = await startRecordingServer();
-  const tools = { lookup: 'allow', bare: 'deny', fail: 'allow', big: 'allow' } as const;
-  const odd = { action: 'ask' as const, approvers: { ids: ['ben'], may: ['edit' as const] } };
-  ({ world, bank } = await startBank(
-    {
-      egress: { allowLoopback: true, runServers: [new URL(own.url).origin] },
-      policy: { strategy: 'annotations', approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
-      // A ceiling on what models may cost holds up no call that asks none.
-      limits: { spend: '1.00' },
-      models: {
-        writer: {
-          provider: 'scripted',
-          script: { steps: [{ text: 'Prose.' }] },
-          price: { input: '0', output: '0', currency: 'EUR' },
-        },
-      },
+const own = during(() => startRecordingServer());
+const tools = { lookup: 'allow', bare: 'deny', fail: 'allow', big: 'allow' } as const;
+const odd = { action: 'ask' as const, approvers: { ids: ['ben'], may: ['edit' as const] } };
+const { world, bank } = useBank(() => ({
+  egress: { allowLoopback: true, runServers: [new URL(own.url).origin] },
+  policy: { strategy: 'annotations', approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
+  // A ceiling on what models may cost holds up no call that asks none.
+  limits: { spend: '1.00' },
+  models: {
+    writer: {
+      provider: 'scripted',
+      script: { steps: [{ text: 'Prose.' }] },
+      price: { input: '0', output: '0', currency: 'EUR' },
     },
-    { beside: [own] },
-  ));
-});
-afterAll(async () => world.stop());
+  },
+}));
 
 async function call(runId: string, over: Partial<CallSpecInput> & Pick<CallSpecInput, 'tool'>): Promise<SingleCall> {
   const single = await world.countersign.call({

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle, WorkflowOptions } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
@@ -12,12 +12,10 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { type ApprovalRequest, Decision } from '../../contracts/schemas/request.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { Script } from '../../contracts/schemas/script.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { blocksOf } from '../support/guide.ts';
 import { withCode } from '../support/refusal.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { useBank } from '../support/world/bank-world.ts';
 import {
   executions,
   factsOf,
@@ -27,24 +25,14 @@ import {
   recordedLedger,
   transcript,
 } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, useEngine, useWorld } from '../support/world/world.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe('starting', () => {
-  let bank: RecordingServer;
-  let world: World;
-
   const APPROVAL = { type: 'mcp_approval_response', approval_request_id: 't1.c0', approve: true };
 
-  beforeAll(async () => {
-    ({ bank, world } = await startBank({ taskQueue: 'start' }, { engine }));
-  });
-  afterAll(async () => world.stop());
+  const { bank, world } = useBank({ taskQueue: 'start' }, { engine });
 
   const pay = (purpose: string) => ({ tool: 'bank/pay', arguments: { purpose } });
   const END = { text: 'done' };
@@ -239,17 +227,14 @@ describe('as docs/guide/starting-from-any-language.md shows it (S1.2, S2.2, INV-
   const PAGE = 'docs/guide/starting-from-any-language.md';
   const RUN = 'ticket-4711';
 
-  let tickets: RecordingServer;
-  let world: World;
   let commands: readonly string[];
 
+  const calls = ['first', 'second'].map((purpose) => ({ tool: 'tickets/pay', arguments: { purpose } }));
+  const main = { provider: 'scripted' as const, script: Script.parse({ steps: [{ calls }, { text: 'Closed.' }] }) };
+  const { bank: tickets, world } = useBank({ models: { main } }, { engine, names: ['tickets'] });
   beforeAll(async () => {
-    const calls = ['first', 'second'].map((purpose) => ({ tool: 'tickets/pay', arguments: { purpose } }));
-    const main = { provider: 'scripted' as const, script: Script.parse({ steps: [{ calls }, { text: 'Closed.' }] }) };
-    ({ bank: tickets, world } = await startBank({ models: { main } }, { engine, names: ['tickets'] }));
     commands = (await blocksOf(PAGE, 'sh')).flatMap(({ text }) => text.split(/\n(?=temporal )/));
   });
-  afterAll(async () => world.stop());
 
   /** The one command of the page that begins like this. */
   function command(beginning: string): string {
@@ -351,14 +336,9 @@ describe('as docs/guide/starting-from-any-language.md shows it (S1.2, S2.2, INV-
 });
 
 describe('a run that fails says why with a code, keeps its ledger, and is never repeated', () => {
+  const odd = { url: 'http://127.0.0.1:9/mcp', taskQueue: 'odd', credentials: { kind: 'none' } } as const;
   /** Its one server's queue is served by a worker of another make. */
-  let world: World;
-
-  beforeAll(async () => {
-    const odd = { url: 'http://127.0.0.1:9/mcp', taskQueue: 'odd', credentials: { kind: 'none' } } as const;
-    world = await startWorld({ engine, role: 'runs', config: { taskQueue: 'failing', servers: { odd } } });
-  });
-  afterAll(async () => world.stop());
+  const world = useWorld({ engine, role: 'runs', config: { taskQueue: 'failing', servers: { odd } } });
 
   const END = { text: 'done' };
 
@@ -414,12 +394,7 @@ describe('a run that fails says why with a code, keeps its ledger, and is never 
 });
 
 describe('`agent.output` is enforced', () => {
-  let world: World;
-
-  beforeAll(async () => {
-    world = await startWorld({ engine, config: { taskQueue: 'output' } });
-  });
-  afterAll(async () => world.stop());
+  const world = useWorld({ engine, config: { taskQueue: 'output' } });
 
   const output = {
     type: 'object',

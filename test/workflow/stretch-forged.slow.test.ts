@@ -2,30 +2,26 @@
  * Trust mode `temporal`: who may write to the namespace puts a record of their own in the place of a stretch's. The run
  * takes it over; a worker judges each call anew all the same (INV-G1, SECURITY.md, docs/adr/0058).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { BegunRun, StretchedTurn, StretchRecord } from '../../contracts/wire/stretch.ts';
 import { allowVerdict } from '../support/builders/judgement.ts';
 import { answersOf, payloadOf, timesScheduled, valueOf } from '../support/forgery/impostor.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, outcomes, results } from '../support/world/run-record.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { startWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let shop: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  shop = await startRecordingServer();
-  world = await startWorld({
-    beside: [shop],
+const shop = during(() => startRecordingServer());
+const world = during(() =>
+  startWorld({
     config: {
       servers: { shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['slow', 'pay'] } },
       policy: { servers: { shop: { tools: { slow: 'allow', pay: 'deny' } } } },
     },
-  });
-}, 120_000);
-afterAll(async () => await world?.stop());
+  }),
+);
 
 /** A run whose second stretch waits for its server, after a call that policy denied. */
 async function held(purpose: string): Promise<RunHandle> {

@@ -3,7 +3,7 @@
  * (docs/adr/0058). What people see of a run is as before.
  */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { assertIntact } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -16,25 +16,19 @@ import { heardItsEnd } from '../support/faults/stretches.ts';
 import { answered, failed } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
-import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { startModelProvider } from '../support/models/provider.ts';
 import { startRawServer } from '../support/servers/raw-server.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { executions, factsOf, results } from '../support/world/run-record.ts';
-import { decideNext, startWorld, type World } from '../support/world/world.ts';
-
-let shop: RecordingServer;
-let provider: ModelProvider;
-let world: World;
+import { decideNext, startWorld, type World, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const ALLOWED = ['shop/lookup', 'shop/slow', 'shop/fail', 'shop/odd'];
 
-beforeAll(async () => {
-  shop = await startRecordingServer();
-  provider = await startModelProvider(chatDialect.schema);
-  world = await startWorld({ beside: [provider, shop], config: configOf() });
-});
-afterAll(async () => world.stop());
+const shop = during(() => startRecordingServer());
+const provider = during(() => startModelProvider(chatDialect.schema));
+const world = useWorld(() => ({ config: configOf() }));
 
 function configOf(over: ConfigInput = {}): ConfigInput {
   return {

@@ -1,24 +1,17 @@
 /** Runs that do not go on are counted by what a real server says of them (INV-D1): also those that nobody has opened. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { stuckRuns } from '../../gateway/projection/visibility.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { until } from '../support/until.ts';
+import { useEngine } from '../support/world/world.ts';
 
 /** Temporal marks a run after five attempts, with pauses between them. */
 const MARKED_MS = 120_000;
 jest.setTimeout(2 * MARKED_MS);
 
-let engine: TestEngine;
-
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => {
-  await engine.stop();
-});
+const engine = useEngine();
 
 /** True if the server marks such runs; the dev server of the tests may be too old. */
 async function marksRuns(): Promise<boolean> {

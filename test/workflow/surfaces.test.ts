@@ -1,13 +1,14 @@
 /** What Temporal UI and visibility show of a run: enough to see what waits and on whom, and nothing that could hurt (F26, F27). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { PendingMemo } from '../../contracts/schemas/request.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { executions, ledgerShows } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Markdown, a link, ANSI, zero-width and right-to-left characters, and an order to whoever reads it. */
 const HOSTILE =
@@ -20,23 +21,19 @@ const tools: readonly Tool[] = [
   ...'0123456789abcdef'.split('').map((end) => ({ name: `${LONG}${end}`, inputSchema: object })),
 ];
 
-let bank: RecordingServer;
-let world: World;
 const longNames = Array.from({ length: 32 }, (_, index) => `${'s'.repeat(61)}-${String(index).padStart(2, '0')}`);
 
-beforeAll(async () => {
-  bank = await startRecordingServer({ tools });
+const bank = during(() => startRecordingServer({ tools }));
+const world = useWorld(() => {
   const server = { url: bank.url, credentials: { kind: 'none' } } as const;
   const policy = {
     approvers: { ids: ['bob'], groups: ['treasury'] },
     servers: { bank: { tools: { lookup: 'allow' as const } } },
   };
-  world = await startWorld({
-    beside: [bank],
+  return {
     config: { policy, servers: { bank: server, ...Object.fromEntries(longNames.map((name) => [name, server])) } },
-  });
+  };
 });
-afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 const bankOnly = { servers: [{ name: 'bank' }] };

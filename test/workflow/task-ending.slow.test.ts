@@ -1,22 +1,16 @@
 /** What ends a call that its server works on as a task, and which calls are none (ADR 0041). */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { MARKER } from '../../activities/artifacts/root.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { executions, factsOf, outcomes, outcomesAtEnd, transcript } from '../support/world/run-record.ts';
 import { begunSince, digs, newestOf, RECORDED, taskOf, useTaskScene } from '../support/scenes/tasks.ts';
-import type { ServedTask, TaskServer } from '../support/servers/task-server.ts';
+import type { ServedTask } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
-import type { World } from '../support/world/world.ts';
 
-const scene = useTaskScene();
-let server: TaskServer;
-let world: World;
-beforeAll(() => {
-  ({ server, world } = scene());
-});
+const { server, world } = useTaskScene();
 afterEach(() => server.become({}));
 
 const since = () => begunSince(server);

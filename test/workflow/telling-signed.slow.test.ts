@@ -1,27 +1,25 @@
 /** In trust mode `signed` people are told as well, by answers that a worker of the zone has proven (I-1, D-7). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { expect, test } from '@jest/globals';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { person, service } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { openRequests, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { openRequests } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
-let receiver: MessageReceiver;
-let world: World;
 const backend = service('backend-1', ['ops']);
 
-beforeAll(async () => {
-  receiver = await startMessageReceiver();
-  const hook = { kind: 'webhook' as const, url: receiver.url, secret: MESSAGE_SECRET };
-  ({ world } = await startBank(
-    {
+const receiver = during(() => startMessageReceiver());
+const { world } = useBank(
+  () => {
+    const hook = { kind: 'webhook' as const, url: receiver.url, secret: MESSAGE_SECRET };
+    return {
       notify: { channels: { hook, rounds: { ...hook, digest: { seconds: 1 } } } },
       policy: { approvers: { ids: ['acme|ann'] }, notify: [{ channel: 'hook' }, { channel: 'rounds' }] },
-    },
-    { beside: [receiver], trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
-  ));
-});
-afterAll(async () => world.stop());
+    };
+  },
+  { trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
+);
 
 test('a signed run tells of its requests, and believes that they were told', async () => {
   const run = await world.start(

@@ -1,60 +1,52 @@
 /** People are told of requests on a real server (I-1, F-4, INV-D3, INV-S1): who, what, once, and without holding a run up. */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { afterEach, expect, test } from '@jest/globals';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decideNext, openRequests, requestAfter, rolled, type World } from '../support/world/world.ts';
-
-let receiver: MessageReceiver;
-let world: World;
+import { useBank } from '../support/world/bank-world.ts';
+import { decideNext, openRequests, requestAfter, rolled } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 /** Channels of one rule: as many as a policy may name. */
 const SEVERAL = Array.from({ length: 20 }, (_, index) => `several-${index}`);
 
-beforeAll(async () => {
-  receiver = await startMessageReceiver();
-  const hook = (url: string) => ({ kind: 'webhook' as const, url, secret: MESSAGE_SECRET });
-  ({ world } = await startBank(
-    {
-      taskQueue: 'telling',
-      notify: {
-        page: 'https://approvals.example.com/runs/{run}#{call}',
-        channels: {
-          hook: hook(receiver.url),
-          ...Object.fromEntries(SEVERAL.map((name) => [name, hook(receiver.url)])),
-        },
-      },
-      policy: {
-        approvers: { ids: ['ann'], groups: ['ops'] },
-        notify: [{ channel: 'hook' }],
-        redact: [{ server: 'bank', arguments: ['iban'] }],
-        rules: [
-          {
-            id: 'slow',
-            when: 'args.purpose == "slow"',
-            then: 'ask',
-            approvers: { ids: ['ann'], escalate: { afterSeconds: 3, add: { ids: ['ben'], groups: [] } } },
-            remindAfterSeconds: 1,
-            deadlineSeconds: 12,
-            notify: [{ channel: 'hook', expiringSeconds: 6 }],
-          },
-          // Each to other people, so that none is told in the message of another.
-          ...['flood-0', 'flood-1', 'flood-2'].map((purpose) => ({
-            id: purpose,
-            when: `args.purpose == "${purpose}"`,
-            then: 'ask' as const,
-            notify: SEVERAL.map((channel) => ({ channel, to: { ids: [purpose], groups: [] } })),
-          })),
-        ],
-      },
+const receiver = during(() => startMessageReceiver());
+const hook = (url: string) => ({ kind: 'webhook' as const, url, secret: MESSAGE_SECRET });
+const { world } = useBank(() => ({
+  taskQueue: 'telling',
+  notify: {
+    page: 'https://approvals.example.com/runs/{run}#{call}',
+    channels: {
+      hook: hook(receiver.url),
+      ...Object.fromEntries(SEVERAL.map((name) => [name, hook(receiver.url)])),
     },
-    { beside: [receiver] },
-  ));
-});
+  },
+  policy: {
+    approvers: { ids: ['ann'], groups: ['ops'] },
+    notify: [{ channel: 'hook' }],
+    redact: [{ server: 'bank', arguments: ['iban'] }],
+    rules: [
+      {
+        id: 'slow',
+        when: 'args.purpose == "slow"',
+        then: 'ask',
+        approvers: { ids: ['ann'], escalate: { afterSeconds: 3, add: { ids: ['ben'], groups: [] } } },
+        remindAfterSeconds: 1,
+        deadlineSeconds: 12,
+        notify: [{ channel: 'hook', expiringSeconds: 6 }],
+      },
+      // Each to other people, so that none is told in the message of another.
+      ...['flood-0', 'flood-1', 'flood-2'].map((purpose) => ({
+        id: purpose,
+        when: `args.purpose == "${purpose}"`,
+        then: 'ask' as const,
+        notify: SEVERAL.map((channel) => ({ channel, to: { ids: [purpose], groups: [] } })),
+      })),
+    ],
+  },
+}));
 afterEach(() => {
   receiver.answer();
 });
-afterAll(async () => world.stop());
 
 const END = { text: 'done' };
 

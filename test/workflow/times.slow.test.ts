@@ -2,46 +2,35 @@
  * The time of requests and approvals on a real server: postponed, expired, lapsed, reminded, escalated (E-3, F-2–F-7,
  * F20, INV-D3, INV-G1, INV-G2).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { codeOf, factsOf, ledgerShows } from '../support/world/run-record.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
-import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, requestAfter, useEngine, useWorld } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { during } from '../support/world/during.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
-  let bank: RecordingServer;
-  let shop: RecordingServer;
-  let world: World;
+  const bank = during(() => startRecordingServer());
+  const shop = during(() => startRecordingServer());
+  const pay = { action: 'ask' as const, deadlineSeconds: 10, extendableToSeconds: 600 };
+  const credentials = { kind: 'none' as const };
+  const world = useWorld(() => ({
+    engine,
 
-  beforeAll(async () => {
-    bank = await startRecordingServer();
-    shop = await startRecordingServer();
-    const pay = { action: 'ask' as const, deadlineSeconds: 10, extendableToSeconds: 600 };
-    const credentials = { kind: 'none' as const };
-    world = await startWorld({
-      engine,
-      beside: [bank, shop],
-      config: {
-        taskQueue: 'times',
-        policy: {
-          approvers: { ids: ['ann', 'ben'] },
-          servers: { bank: { tools: { pay } }, shop: { tools: { pay: { action: 'ask', validForSeconds: 1 } } } },
-        },
-        servers: { bank: { url: bank.url, credentials }, shop: { url: shop.url, credentials } },
+    config: {
+      taskQueue: 'times',
+      policy: {
+        approvers: { ids: ['ann', 'ben'] },
+        servers: { bank: { tools: { pay } }, shop: { tools: { pay: { action: 'ask', validForSeconds: 1 } } } },
       },
-    });
-  });
-  afterAll(async () => world.stop());
+      servers: { bank: { url: bank.url, credentials }, shop: { url: shop.url, credentials } },
+    },
+  }));
 
   async function asked(purpose: string, server = 'bank') {
     const run = await world.start([{ calls: [{ tool: `${server}/pay`, arguments: { purpose } }] }, { text: 'done' }], {
@@ -146,31 +135,25 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
 });
 
 describe('reminders, escalations and confirmation by the acting user (E-3, F-3, F-4, F-7, F20, INV-G2, INV-D3)', () => {
-  let bank: RecordingServer;
-  let world: World;
-
-  beforeAll(async () => {
-    const leads = { ids: ['ann', 'ben'], need: 2, escalate: { afterSeconds: 10, add: { groups: ['directors'] } } };
-    const others = { ids: ['ann'], escalate: { afterSeconds: 1, replace: { ids: ['zoe'] } } };
-    ({ bank, world } = await startBank(
-      {
-        taskQueue: 'escalation',
-        policy: {
-          servers: {
-            bank: {
-              tools: {
-                pay: { action: 'ask', approvers: leads, remindAfterSeconds: 2 },
-                lookup: { action: 'ask', approvers: others },
-                bare: { action: 'ask', approvers: { onlyInitiator: true } },
-              },
+  const leads = { ids: ['ann', 'ben'], need: 2, escalate: { afterSeconds: 10, add: { groups: ['directors'] } } };
+  const others = { ids: ['ann'], escalate: { afterSeconds: 1, replace: { ids: ['zoe'] } } };
+  const { bank, world } = useBank(
+    {
+      taskQueue: 'escalation',
+      policy: {
+        servers: {
+          bank: {
+            tools: {
+              pay: { action: 'ask', approvers: leads, remindAfterSeconds: 2 },
+              lookup: { action: 'ask', approvers: others },
+              bare: { action: 'ask', approvers: { onlyInitiator: true } },
             },
           },
         },
       },
-      { engine },
-    ));
-  });
-  afterAll(async () => world.stop());
+    },
+    { engine },
+  );
 
   async function asked(tool: string, purpose: string, over: Partial<RunSpecInput> = {}) {
     const steps = [{ calls: [{ tool: `bank/${tool}`, arguments: { purpose } }] }, { text: 'done' }];

@@ -2,48 +2,38 @@
  * One message must not stop a run: what cannot be read is refused, whatever it is and whatever it was meant for, and the run goes on
  * (INV-G2, INV-D1).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { CATALOG_UPDATES, CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW, SIGNALS, UPDATES } from '../../contracts/names.ts';
-import { Config } from '../../contracts/schemas/config.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { createDataConverter, EncryptionCodec } from '../../workers/codec.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { BAD_HEADERS, BAD_PAYLOADS, encoded, RawSender, readable } from '../support/forgery/raw-messages.ts';
 import { ADMINISTRATOR, ANN, changed, connected } from '../support/scenes/catalogs.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { codeOf, executions, factsOf, outcomes } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, type World, useEngine, useWorld } from '../support/world/world.ts';
+import { during } from '../support/world/during.ts';
 
 const KEY = Buffer.alloc(32, 5).toString('base64');
 const LATER = { encryption: { keys: [{ id: 'late', key: KEY }] } };
 const STEPS = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'undecodable' } }] }, { text: 'done' }];
 const BAD = Object.values(BAD_PAYLOADS);
 
-let engine: TestEngine;
-let bank: RecordingServer;
-let world: World;
-let sealing: World;
-
-beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  const servers = { bank: { url: bank.url, credentials: { kind: 'none' as const } } };
+const engine = useEngine();
+const bank = during(() => startRecordingServer());
+const configOf = (over: ConfigInput = {}): ConfigInput => ({
+  policy: { approvers: { ids: ['ann'], may: ['edit'] } },
+  servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
   // In a tenant of its own: no run here has a catalog.
-  const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const base = { policy: { approvers: { ids: ['ann'], may: ['edit' as const] } }, servers, catalog };
-  world = await startWorld({ engine, config: base });
-  sealing = await startWorld({ engine, config: { ...base, ...LATER, taskQueue: 'sealing' } });
+  catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
+  ...over,
 });
-afterAll(async () => {
-  await world.stop();
-  await sealing.stop();
-  await engine.stop();
-  await bank.close();
-});
+const world = useWorld(() => ({ engine, config: configOf() }));
+const sealing = useWorld(() => ({ engine, config: configOf({ ...LATER, taskQueue: 'sealing' }) }));
 
 async function waiting(of: World = world): Promise<{ run: RunHandle; raw: RawSender; request: ApprovalRequest }> {
   const run = await of.start(STEPS);

@@ -1,30 +1,18 @@
 /** A run that is spoken to without a pause still continues as new in time, and still ends (INV-D3, F36). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, recordedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { startBank } from '../support/world/bank-world.ts';
-import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, useEngine } from '../support/world/world.ts';
 
 /** Temporal takes two thousand by default, and says at nine tenths that another execution should follow. */
 const MOST_UPDATES = 400;
 const SENDERS = 4;
 const SENT_BY_EACH = MOST_UPDATES / SENDERS + 26;
 
-let engine: TestEngine;
-let bank: RecordingServer;
-let world: World;
-
-beforeAll(async () => {
-  engine = await startEngine({ dynamicConfig: [`history.maxTotalUpdates=${MOST_UPDATES}`] });
-  ({ bank, world } = await startBank({}, { engine }));
-});
-afterAll(async () => {
-  await world.stop();
-  await engine.stop();
-});
+const engine = useEngine({ dynamicConfig: [`history.maxTotalUpdates=${MOST_UPDATES}`] });
+const { bank, world } = useBank({}, { engine });
 
 async function asking(purpose: string) {
   const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }]);

@@ -17,16 +17,12 @@ import { freePort } from '../../workers/dev-server.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import { type CommandOptions, type CommandResult, documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { LOOPBACK } from '../support/egress.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { withCode, refusalOf } from '../support/refusal.ts';
 import { until } from '../support/until.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
+import { useEngine } from '../support/world/world.ts';
 
-let engine: TestEngine;
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 describe('at its start', () => {
   /** Without any search attribute; and with one of them as another type than ours. */

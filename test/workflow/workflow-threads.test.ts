@@ -1,22 +1,17 @@
 /** Calls into a workflow thread have no time limit, and a thread that is silent ends its worker (docs/adr/0064). */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { replaceThreads } from '../../workers/workflow-threads.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
+import { useEngine } from '../support/world/world.ts';
 
 const sent = jest.spyOn(WorkerThreadClient.prototype, 'send');
 // A thread is silent after two seconds.
 replaceThreads({ lookMs: 100, looks: 20 });
 
-let engine: TestEngine;
-
-beforeAll(async () => {
-  engine = await startEngine();
-});
-afterAll(async () => engine.stop());
+const engine = useEngine();
 
 /** A worker that serves this file of workflows alone. */
 async function workerOf(file: string): Promise<{ worker: Worker; connection: NativeConnection }> {

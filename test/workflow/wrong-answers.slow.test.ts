@@ -2,7 +2,7 @@
  * Answers of activities that cannot be read, or are none, by somebody who ends an activity in its worker's place: no workflow task fails
  * by one, and the run or catalog says why it does not go on (docs/adr/0046).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -10,13 +10,13 @@ import { ACTIVITIES, QUERIES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import type { BegunRun } from '../../contracts/wire/stretch.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answersOf, Impostor, type TakenActivity, valueOf, workflowsOnly } from '../support/forgery/impostor.ts';
 import { encoded, readable } from '../support/forgery/raw-messages.ts';
 import { ADMINISTRATOR, ANN, connected } from '../support/scenes/catalogs.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, executions } from '../support/world/run-record.ts';
-import { openRequests, startWorld, type World } from '../support/world/world.ts';
+import { openRequests, startWorld, type World, useEngine } from '../support/world/world.ts';
+import { beforehand, during } from '../support/world/during.ts';
 
 const STEPS = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'wrong' } }] }, { text: 'done' }];
 const WRONG: readonly Payload[] = [
@@ -38,29 +38,25 @@ interface Scene {
   readonly genuine: Map<string, Payload>;
 }
 
-let engine: TestEngine;
-let bank: RecordingServer;
+const engine = useEngine();
+const bank = during(() => startRecordingServer());
 /** Each step and each call of its runs is an activity of its own. */
-let steps: Scene;
+const steps = beforehand(
+  () => sceneOf({ execution: { stretch: { turns: 0 } } }),
+  ({ world }) => world.stop(),
+);
 /** Its runs go on in stretches. */
-let stretches: Scene;
+const stretches = beforehand(
+  () => sceneOf({ taskQueue: 'stretches' }, steps.world),
+  ({ world }) => world.stop(),
+);
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  steps = await sceneOf({ execution: { stretch: { turns: 0 } } });
-  stretches = await sceneOf({ taskQueue: 'stretches' }, steps.world);
   const shelf = steps.world.countersign.catalog('bank', 'shelf');
   await connected(shelf, bank.url);
   await learn(steps, shelf.workflowId, reviewChange, discoverCatalog);
   await learnFromRun(steps, prepareRun, discoverTools, modelStep, callTool, storeSegment);
   await learnFromRun(stretches, prepareRun, callTool, storeSegment, stretch);
-});
-afterAll(async () => {
-  await stretches.world.stop();
-  await steps.world.stop();
-  await engine.stop();
-  await bank.close();
 });
 
 async function sceneOf(over: ConfigInput, like?: World): Promise<Scene> {

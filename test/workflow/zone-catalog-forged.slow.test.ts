@@ -1,6 +1,6 @@
 /** Catalogs in trust mode `signed` against somebody who answers in the place of our workers (docs/adr/0047). */
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -19,22 +19,21 @@ import {
   valueOf,
   workflowsOnly,
 } from '../support/forgery/impostor.ts';
-import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/scenes/signed-catalog.ts';
+import { ANN, ann, startSignedCatalog, tighten } from '../support/scenes/signed-catalog.ts';
 import { person } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { executions, replayOwn } from '../support/world/run-record.ts';
+import { during } from '../support/world/during.ts';
 
-let catalog: SignedCatalog;
 let impostor: Impostor;
 
 /** Nobody trusts it. */
 const stranger = person('stranger', 'ann', ['admins']);
 
+const catalog = during(() => startSignedCatalog('tools'));
 beforeAll(async () => {
-  catalog = await startSignedCatalog('tools');
   impostor = new Impostor(catalog.world);
 });
-afterAll(async () => catalog.stop());
 
 async function unattended<T>(act: () => Promise<T>): Promise<T> {
   await catalog.world.workers.stop();

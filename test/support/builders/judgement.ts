@@ -1,9 +1,14 @@
 import type { Judgement, Verdict } from '../../../contracts/schemas/call.ts';
-import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
+import type { ApproverClause, ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { toolTarget } from './tool.ts';
 
+/** Makes a clause of the organisation that these people meet. */
+export function clauseFor(ids: readonly string[], over: Partial<ApproverClause> = {}): ApproverClause {
+  return { layer: 'organisation', ids: [...ids], groups: [], ...over };
+}
+
 export function approverRule(ids: readonly string[] = ['ann'], groups: readonly string[] = []): ApproverRule {
-  return { allOf: [{ layer: 'organisation', ids: [...ids], groups: [...groups] }] };
+  return { allOf: [clauseFor(ids, { groups: [...groups] })] };
 }
 
 type Of<Kind extends Verdict['kind']> = Extract<Verdict, { kind: Kind }>;

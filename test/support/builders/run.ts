@@ -1,4 +1,5 @@
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
+import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import { judgedAll } from '../../../domain/run/turn.ts';
 import { proposed, type Run, type RunIds, startRun } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
@@ -32,4 +33,23 @@ export function judgedRun(
 /** Makes a run with `count` open requests for one tool with equal arguments. */
 export function askingRun(count = 1): Run {
   return judgedRun(identicalCalls(count));
+}
+
+/** Makes the state of a run that waits, as the `state` query shows it. */
+export function runState(over: Partial<RunState> = {}): RunState {
+  return {
+    workflowId: 'run-1',
+    runId: 'r',
+    status: 'waiting',
+    turn: 1,
+    pending: 1,
+    usage: { inputTokens: 1, outputTokens: 1 },
+    calls: 1,
+    ledgerLength: 1,
+    ledgerHead: 'a'.repeat(64),
+    transcriptLength: 1,
+    ledgerFrom: 0,
+    transcriptFrom: 0,
+    ...over,
+  };
 }

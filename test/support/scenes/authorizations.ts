@@ -6,7 +6,8 @@ import type { Grant } from '../../../contracts/schemas/run-spec.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { type RawServer, startRawServer, succeedWith } from '../servers/raw-server.ts';
 import { type ZoneKey, zoneKey } from '../signing/keys.ts';
-import { answerOf, requestThat, startWorld, type World, type WorldOptions } from '../world/world.ts';
+import { beforehand, during } from '../world/during.ts';
+import { answerOf, requestThat, useWorld, type World, type WorldOptions } from '../world/world.ts';
 
 /** Waits until the run asks for an authorization of a call. */
 export async function wantedFor(run: RunHandle, callId = 't1.c0', round = 1): Promise<ApprovalRequest> {
@@ -43,35 +44,44 @@ export interface WantedScene {
   readonly world: World;
 }
 
-/** Starts the scene: `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token `fresh-token`. */
-export async function startWantedScene({ config, client, ...options }: WorldOptions): Promise<WantedScene> {
-  const server = await startRawServer({
-    era: 'modern',
-    tools: {
-      admin: wants('notes:admin'),
-      gated: wants('notes:admin'),
-      fresh: (exchange, attempt) =>
-        exchange.request.headers.authorization === 'Bearer fresh-token'
-          ? succeedWith('done')(exchange, attempt)
-          : exchange.status(401),
-    },
-  });
-  const provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
-  const zone = await zoneKey();
-  const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
-  const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
-  const world = await startWorld({
-    ...options,
-    zone,
-    beside: [server, provider],
-    client: { servers: { mine: { url: server.url, key: zone.publicJwk } }, ...client },
-    config: {
-      ...config,
-      servers: {
-        notes: { url: server.url, credentials: { kind: 'client-credentials', ...issued } },
-        mine: { url: server.url },
+/**
+ * Has one during the tests of a file: `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token
+ * `fresh-token`.
+ */
+export function useWantedScene(options: WorldOptions | (() => WorldOptions)): WantedScene {
+  const server = during(() =>
+    startRawServer({
+      era: 'modern',
+      tools: {
+        admin: wants('notes:admin'),
+        gated: wants('notes:admin'),
+        fresh: (exchange, attempt) =>
+          exchange.request.headers.authorization === 'Bearer fresh-token'
+            ? succeedWith('done')(exchange, attempt)
+            : exchange.status(401),
       },
-    },
+    }),
+  );
+  const provider = during(() =>
+    startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } }),
+  );
+  const zone = beforehand(zoneKey);
+  const world = useWorld(() => {
+    const { config, client, ...given } = typeof options === 'function' ? options() : options;
+    const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
+    const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
+    return {
+      ...given,
+      zone,
+      client: { servers: { mine: { url: server.url, key: zone.publicJwk } }, ...client },
+      config: {
+        ...config,
+        servers: {
+          notes: { url: server.url, credentials: { kind: 'client-credentials', ...issued } },
+          mine: { url: server.url },
+        },
+      },
+    };
   });
   return { server, zone, world };
 }

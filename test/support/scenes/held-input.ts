@@ -2,7 +2,6 @@
  * Starts runs whose tools the test itself dispatches. The test plays the activity that holds a server's
  * connection open, and reports questions to the run as that activity does. Everything else is real.
  */
-import { afterAll, beforeAll } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
@@ -15,8 +14,9 @@ import { toolSideActivities } from '../../../workers/composition.ts';
 import { NAME } from '../builders/provision.ts';
 import { startRawServer } from '../servers/raw-server.ts';
 import { until } from '../until.ts';
+import { during } from '../world/during.ts';
 import { startOwnWorker } from '../world/own-worker.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { useWorld, type World } from '../world/world.ts';
 
 /** A dispatch that the test has taken. */
 export interface Flight {
@@ -57,19 +57,15 @@ export const LOST: Ended = {
 
 const definition = (name: string) => ({ name, description: 'Does it.', inputSchema: { type: 'object' } });
 
-export function useHeldScene(): () => HeldScene {
-  let endFlights: () => Promise<void>;
+export function useHeldScene(): HeldScene {
   const flights: Flight[] = [];
   const resumes: Flight[] = [];
-  let world: World;
-
-  beforeAll(async () => {
-    const server = await startRawServer({ era: 'legacy', pages: [['do', 'visit'].map(definition)] });
+  const server = during(() => startRawServer({ era: 'legacy', pages: [['do', 'visit'].map(definition)] }));
+  const world = useWorld(() => {
     const connected = { url: server.url, taskQueue: 'desk', credentials: { kind: 'none' as const } };
     const visit = { action: 'ask' as const, approvers: { ids: ['ann'] }, remindAfterSeconds: 1 };
-    world = await startWorld({
+    return {
       role: 'runs',
-      beside: [server],
       config: {
         servers: {
           desk: { ...connected, elicitation: { holdSeconds: HOLD_SECONDS } },
@@ -80,7 +76,9 @@ export function useHeldScene(): () => HeldScene {
           servers: { desk: { tools: { do: 'allow', visit } }, mute: { tools: { do: 'allow' } } },
         },
       },
-    });
+    };
+  });
+  during(async () => {
     const { engine, config, artifacts, client } = world;
     const loaded = { config, baseDirectory: engine.directory, path: undefined };
     const { discoverTools } = await toolSideActivities(loaded, artifacts, client);
@@ -93,16 +91,14 @@ export function useHeldScene(): () => HeldScene {
         resumeCall: (input: DispatchInput) => fly(input, resumes),
       },
     });
-    endFlights = async () => {
-      for (const flight of [...flights, ...resumes]) flight.end(DONE);
-      await worker.stop();
+    return {
+      stop: async () => {
+        for (const flight of [...flights, ...resumes]) flight.end(DONE);
+        await worker.stop();
+      },
     };
   });
-  afterAll(async () => {
-    await endFlights();
-    await world.stop();
-  });
-  return () => ({
+  return {
     world,
     flightsOf: ({ runId }) => flights.filter(({ input }) => input.run.workflowId === runId),
     asksForAnswer: async ({ runId }) =>
@@ -117,7 +113,7 @@ export function useHeldScene(): () => HeldScene {
           ),
         { what: `dispatch ${attempt} of ${callId} of ${runId}` },
       ),
-  });
+  };
 }
 
 function fly(input: DispatchInput, flights: Flight[]): Promise<DispatchResult> {

@@ -1,4 +1,5 @@
 /** Starts runs whose servers the provider of their model calls, with real MCP servers behind it. */
+import { expect } from '@jest/globals';
 import type { RunHandle } from '../../../client/index.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
@@ -11,6 +12,7 @@ import {
 import { type FilesystemServer, startFilesystemServer } from '../servers/real-servers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../servers/recording-server.ts';
 import { type ZoneKey, zoneKey } from '../signing/keys.ts';
+import { beforehand } from '../world/during.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 export interface HostedWorld {
@@ -36,7 +38,7 @@ export interface HostedWorld {
   askedAs(purpose: string): { readonly steps: readonly JsonObject[]; readonly calls: readonly JsonObject[] };
 }
 
-export async function startHostedWorld(): Promise<HostedWorld> {
+async function startHostedWorld(): Promise<HostedWorld> {
   const provider = await startHostingProvider();
   const files = await startFilesystemServer();
   // The provider's client takes no list with a tool whose hints are of the wrong type.
@@ -107,6 +109,14 @@ export async function startHostedWorld(): Promise<HostedWorld> {
       };
     },
   };
+}
+
+/** Has one during the tests of a file: every request of all of them has the published shape. */
+export function useHostedWorld(): HostedWorld {
+  return beforehand(startHostedWorld, async ({ world, provider }) => {
+    await world.stop();
+    expect(provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
+  });
 }
 
 export function pay(server: string, purpose: string, tool = 'pay') {

@@ -1,11 +1,12 @@
 /** Starts workers and a server that asks people in the middle of calls, and answers its questions. */
-import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import { beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../../client/index.ts';
 import type { InputResponse } from '../../../contracts/schemas/input.ts';
 import type { ApprovalRequest, ProvisionInput } from '../../../contracts/schemas/request.ts';
 import { type MrtrServer, startMrtrServer } from '../servers/mrtr-server.ts';
 import { zoneKey } from '../signing/keys.ts';
-import { answerOf, decisionOn, openRequests, requestThat, startWorld, type World } from '../world/world.ts';
+import { during } from '../world/during.ts';
+import { answerOf, decisionOn, openRequests, requestThat, useWorld, type World } from '../world/world.ts';
 
 export interface InputScene {
   readonly server: MrtrServer;
@@ -13,25 +14,18 @@ export interface InputScene {
 }
 
 /** Gives each test file a scene of its own, and replays every history. */
-export function useInputScene(): () => InputScene {
-  let server: MrtrServer;
-  let world: World;
-
-  beforeAll(async () => {
-    server = await startMrtrServer();
-    const tools = Object.fromEntries(['book', 'visit', 'stubborn'].map((tool) => [tool, 'allow' as const]));
-    world = await startWorld({
-      zone: await zoneKey(),
-      beside: [server],
-      config: {
-        servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
-        policy: { servers: { desk: { tools } }, approvers: { ids: ['ann', 'bob'] } },
-      },
-    });
-  });
+export function useInputScene(): InputScene {
+  const server = during(startMrtrServer);
+  const tools = Object.fromEntries(['book', 'visit', 'stubborn'].map((tool) => [tool, 'allow' as const]));
+  const world = useWorld(async () => ({
+    zone: await zoneKey(),
+    config: {
+      servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
+      policy: { servers: { desk: { tools } }, approvers: { ids: ['ann', 'bob'] } },
+    },
+  }));
   beforeEach(() => server.reset());
-  afterAll(async () => world.stop());
-  return () => ({ server, world });
+  return { server, world };
 }
 
 const END = { text: 'done' };

@@ -2,7 +2,7 @@
  * Serves an MCP server of 2026-07-28 whose results link to resources, on the SDK's own server. It records
  * every read, and every call of a tool that it lists under the name of ours.
  */
-import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import { beforeEach } from '@jest/globals';
 import { acceptedContent, inputRequired, ResourceNotFoundError, Server } from '@modelcontextprotocol/server';
 import type { RunHandle } from '../../../client/index.ts';
 import { type HostileServer, startHostile } from '../oauth/provider.ts';
@@ -10,7 +10,8 @@ import { type RunningMcpServer, startEverythingServer } from '../servers/real-se
 import { type SdkServer, serveSdk } from '../servers/sdk-server.ts';
 import { zoneKey } from '../signing/keys.ts';
 import { results } from '../world/run-record.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { during } from '../world/during.ts';
+import { useWorld, type World } from '../world/world.ts';
 import { ADMINISTRATOR } from './catalogs.ts';
 
 interface LinkServer extends SdkServer {
@@ -93,15 +94,17 @@ export interface LinkScene {
 const LONG_MS = 120_000;
 
 /** Gives each test file a scene of its own, and replays every history. */
-export function useLinkScene(): () => LinkScene {
-  let scene: LinkScene;
-  beforeAll(async () => {
-    const [server, everything] = await Promise.all([startLinkServer(), startEverythingServer()]);
-    const issuer = await startHostile({
+export function useLinkScene(): LinkScene {
+  const server = during(startLinkServer);
+  const everything = during(() => startEverythingServer(), LONG_MS);
+  const issuer = during(() =>
+    startHostile({
       token: ({ form }) => ({
         body: { access_token: tokenFor(form.get('scope')), token_type: 'Bearer', expires_in: 60 },
       }),
-    });
+    }),
+  );
+  const world = useWorld(async () => {
     const credentials = { kind: 'none' } as const;
     const scopes = { discovery: ['list'], default: ['call'], resources: ['read'] };
     const client = {
@@ -110,9 +113,8 @@ export function useLinkScene(): () => LinkScene {
       clientId: 'c',
       clientSecret: 'secret-1',
     } as const;
-    const world = await startWorld({
+    return {
       zone: await zoneKey(),
-      beside: [server, everything, issuer],
       config: {
         servers: {
           all: { url: everything.url, credentials, resourceLinks: 'read' },
@@ -126,12 +128,10 @@ export function useLinkScene(): () => LinkScene {
         // The catalog has a tenant of its own: no other run has a catalog.
         catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
       },
-    });
-    scene = { server, everything, issuer, world };
-  }, LONG_MS);
-  beforeEach(() => scene.server.reset());
-  afterAll(async () => scene.world.stop());
-  return () => scene;
+    };
+  });
+  beforeEach(() => server.reset());
+  return { server, everything, issuer, world };
 }
 
 /** Makes a token of this scope, with the length of a real one. */

@@ -2,14 +2,14 @@
  * Starts workers, and a server that works on calls as tasks. The same server has a second name with a short
  * time limit.
  */
-import { afterAll, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../../client/index.ts';
 import type { RunningTask } from '../../../contracts/schemas/legacy-2025.ts';
 import { type ServedTask, startTaskServer, type TaskServer } from '../servers/task-server.ts';
 import { zoneKey } from '../signing/keys.ts';
 import { until } from '../until.ts';
 import { executions } from '../world/run-record.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { during } from '../world/during.ts';
+import { useWorld, type World } from '../world/world.ts';
 
 export interface TaskScene {
   readonly server: TaskServer;
@@ -17,17 +17,13 @@ export interface TaskScene {
 }
 
 /** Gives each test file a scene of its own, and replays every history. */
-export function useTaskScene(): () => TaskScene {
-  let server: TaskServer;
-  let world: World;
-
-  beforeAll(async () => {
-    server = await startTaskServer();
+export function useTaskScene(): TaskScene {
+  const server = during(startTaskServer);
+  const world = useWorld(async () => {
     const at = { url: server.url, credentials: { kind: 'none' }, recheckSeconds: 0 } as const;
     const tools = { dig: 'allow' } as const;
-    world = await startWorld({
+    return {
       zone: await zoneKey(),
-      beside: [server],
       config: {
         servers: {
           mine: { ...at, tasks: { seconds: 600 } },
@@ -36,10 +32,9 @@ export function useTaskScene(): () => TaskScene {
         },
         policy: { servers: { mine: { tools }, brief: { tools } }, approvers: { ids: ['ann'] } },
       },
-    });
+    };
   });
-  afterAll(async () => world.stop());
-  return () => ({ server, world });
+  return { server, world };
 }
 
 export const digs = (server = 'mine') => [

@@ -53,7 +53,8 @@ export async function executions({ client }: RecordedWorld, workflowId: string):
   return chain;
 }
 
-const replayed = new WeakMap<RecordedWorld, Set<string>>();
+/** Of each world, by its list of runs: others may stand for the world itself. */
+const replayed = new WeakMap<RecordedWorld['runs'], Set<string>>();
 
 /**
  * Checks INV-D1: recorded histories replay on the code that recorded them.
@@ -61,8 +62,8 @@ const replayed = new WeakMap<RecordedWorld, Set<string>>();
  * @throws if one does not replay, or if there is none
  */
 export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly string[]): Promise<void> {
-  const before = replayed.get(world) ?? new Set<string>();
-  replayed.set(world, before);
+  const before = replayed.get(world.runs) ?? new Set<string>();
+  replayed.set(world.runs, before);
   const all = workflowIds.length > 0 ? workflowIds : await runsOf(world);
   // A world that replays again at its end may have no runs until then.
   if (all.length === 0 && world.replaysAtEnd !== true) throw new Error('there is no run to replay');
@@ -104,7 +105,7 @@ async function keepUnreplayed(name: string, recorded: readonly Recorded[]): Prom
  */
 export async function replayAtEnd(world: RecordedWorld): Promise<void> {
   await replayOwn(world);
-  if ((replayed.get(world)?.size ?? 0) === 0)
+  if ((replayed.get(world.runs)?.size ?? 0) === 0)
     throw new Error(
       `no run of queue ${world.config.taskQueue} was replayed: none was started (or \`-t\` left them out)`,
     );

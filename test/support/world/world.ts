@@ -23,6 +23,7 @@ import { bundleTraced, sharedBundle } from '../shared-bundle.ts';
 import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
 import { type TestKey, withZone, writeTrust } from '../signing/people.ts';
 import { until } from '../until.ts';
+import { during } from './during.ts';
 import { replayAtEnd } from './run-record.ts';
 
 type Steps = readonly (typeof Script)['_zod']['input']['steps'][number][];
@@ -134,6 +135,23 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     },
   };
   return world;
+}
+
+/**
+ * Has a world during the tests of a file or group.
+ * @param options a function, where they name what is made before it
+ */
+export function useWorld(
+  options: WorldOptions | (() => WorldOptions | Promise<WorldOptions>),
+  withinMs?: number,
+): World {
+  const start = async () => await startWorld(typeof options === 'function' ? await options() : options);
+  return during(start, withinMs);
+}
+
+/** Has a server during the tests of a file or group, for several worlds. */
+export function useEngine(options?: Parameters<typeof startEngine>[0]): TestEngine {
+  return during(() => startEngine(options));
 }
 
 /** At least so many. */

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
-import { catalogDecision, catalogEntry, catalogOf, listing } from '../../support/builders/catalog.ts';
+import { catalogDecision, catalogEntry, catalogSnapshot, connection, listing } from '../../support/builders/catalog.ts';
 import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
 import { allowVerdict, askVerdict, denyVerdict } from '../../support/builders/judgement.ts';
 import { ledgerOf, saidFact } from '../../support/builders/ledger.ts';
 import { conversation } from '../../support/builders/message.ts';
 import { outcomes } from '../../support/builders/outcome.ts';
+import { runState } from '../../support/builders/run.ts';
 import { runSpecInput } from '../../support/builders/run-spec.ts';
 import { toolDefinition } from '../../support/builders/tool.ts';
 
@@ -17,7 +18,7 @@ const AT = '2026-01-01T00:00:00.000Z';
 const usage = { inputTokens: 1, outputTokens: 2 };
 const entries = ledgerOf([saidFact()]);
 const message = { requestId: 'r-1', by: { id: 'ann' } };
-const { changesOpened: _, answered: __, ...catalog } = catalogOf([catalogEntry()], { listings: { 1: listing(1) } });
+const listed = { connection: connection(), listings: { 1: listing(1) } };
 
 /** File name → values that it must take. */
 const VALID: Readonly<Record<string, readonly object[]>> = {
@@ -57,14 +58,8 @@ const VALID: Readonly<Record<string, readonly object[]>> = {
   'catalog-disconnect': [{ ...message, expectedVersion: 1 }],
   'catalog-decision': [catalogDecision()],
   'catalog-snapshot': [
-    { ...catalog, mark: 'first/1', ledgerLength: 1, ledgerHead: HASH },
-    {
-      ...catalog,
-      mark: 'first/1',
-      ledgerLength: 1,
-      ledgerHead: HASH,
-      lastRefresh: { refresh: 1, at: AT, ok: true, refused: [] },
-    },
+    catalogSnapshot([catalogEntry()], listed),
+    catalogSnapshot([catalogEntry()], { ...listed, lastRefresh: { refresh: 1, at: AT, ok: true, refused: [] } }),
   ],
   'catalog-file': [{ tenant: 'default', server: 'files', version: 1, tools: {} }],
   'policy-cases': [{ groups: [{ name: 'ours', cases: [{ name: 'one', call: 'files/a/b', expect: 'ask' }] }] }],
@@ -82,22 +77,7 @@ const VALID: Readonly<Record<string, readonly object[]>> = {
   'tool-definition': [toolDefinition(), toolDefinition({ annotations: { readOnlyHint: 'yes' } })],
   'ledger-entry': entries,
   segment: [{ workflowId: 'run/1', transcript: { from: 0, messages: conversation() }, ledger: { from: 0, entries } }],
-  'run-state': [
-    {
-      workflowId: 'run/1',
-      runId: 'run-1',
-      status: 'waiting',
-      turn: 1,
-      pending: 1,
-      usage,
-      calls: 1,
-      ledgerLength: 3,
-      ledgerHead: HASH,
-      transcriptLength: 2,
-      ledgerFrom: 0,
-      transcriptFrom: 0,
-    },
-  ],
+  'run-state': [runState()],
   'run-result': [
     { status: 'completed', output: { a: [1, null] }, turns: 1, calls: 1, usage, ledgerHead: HASH, ledgerLength: 9 },
   ],

@@ -2,23 +2,10 @@
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';
 import { stateText } from '../../../../cli/views/run.ts';
-import type { RunState } from '../../../../contracts/schemas/run-state.ts';
+import { runState } from '../../../support/builders/run.ts';
 
 const NOW = Date.parse('2026-01-01T00:10:00.000Z');
-const state: RunState = {
-  workflowId: 'nightly',
-  runId: 'run-1',
-  status: 'thinking',
-  turn: 3,
-  pending: 0,
-  usage: { inputTokens: 20, outputTokens: 4 },
-  calls: 2,
-  ledgerLength: 9,
-  ledgerHead: 'a'.repeat(64),
-  transcriptLength: 5,
-  ledgerFrom: 0,
-  transcriptFrom: 0,
-};
+const state = runState({ workflowId: 'nightly', status: 'thinking', pending: 0 });
 
 test('a run is shown with its limits, and what its steps cost', () => {
   const text = stateText(

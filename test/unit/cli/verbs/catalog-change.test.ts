@@ -5,8 +5,14 @@ import { plain } from '../../../../cli/session/terminal.ts';
 import { changeTools, decideChange, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
-import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import type { CatalogEntry, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
+import {
+  catalogEntry,
+  catalogSnapshot,
+  connection,
+  definition,
+  toolSetting,
+} from '../../../support/builders/catalog.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const asking = toolSetting({ requiresApproval: true });
@@ -49,17 +55,8 @@ async function change(
     readonly definitions?: CountersignError;
   } = {},
 ): Promise<Sent> {
-  const {
-    answered: _,
-    changesOpened: __,
-    ...rest
-  } = catalogOf(entries, {
-    connection: connection({ trusted: true }),
-    policyVersion: 4,
-  });
-  // Sound: a catalog is what a snapshot shows, but for the ledger.
-  const snapshot = { ...rest, ledgerLength: 0, ledgerHead: 'a'.repeat(64) } as CatalogSnapshot;
-  snapshot.pending.push(WAITS);
+  const shown = { connection: connection({ trusted: true }), policyVersion: 4, pending: [WAITS] };
+  const snapshot = catalogSnapshot(entries, shown);
   const messages: SetToolPoliciesInput[] = [];
   const handle = {
     server: 'files',
@@ -125,12 +122,11 @@ describe('what is sent', () => {
     expect(answer.json).toMatchObject({ status: 'unchanged', tools: [] });
   });
 
+  const MANY = Array.from({ length: 1_400 }, (_, index) => catalogEntry({ name: `tool-${index}` }));
+  const all = { tools: [], all: true, change: { denied: true } };
+
   test('for all tools of a catalog that has more than one message takes goes in several, each on the version of the one before', async () => {
-    const entries = Array.from({ length: 1_400 }, (_, index) => catalogEntry({ name: `tool-${index}` }));
-    const { messages } = await change(
-      { tools: [], all: true, change: { denied: true } },
-      { entries, over: { requestId: 'mine' } },
-    );
+    const { messages } = await change(all, { entries: MANY, over: { requestId: 'mine' } });
     expect(messages.map(({ changes, expectedVersion }) => [changes.length, expectedVersion])).toEqual([
       [1_000, 4],
       [400, 5],
@@ -140,12 +136,9 @@ describe('what is sent', () => {
   });
 
   describe('in several messages', () => {
-    const entries = Array.from({ length: 1_400 }, (_, index) => catalogEntry({ name: `tool-${index}` }));
-    const all = { tools: [], all: true, change: { denied: true } };
-
     test('is not told as applied where one of them waits for a second administrator', async () => {
       const { answer, messages } = await change(all, {
-        entries,
+        entries: MANY,
         takes: ({ changes, expectedVersion }) =>
           changes.length === 1_000
             ? { status: 'waiting', changeId: 'change-1', policyVersion: expectedVersion }
@@ -158,7 +151,7 @@ describe('what is sent', () => {
 
     test('is said to be taken in part where a later one is refused', async () => {
       const refused = change(all, {
-        entries,
+        entries: MANY,
         takes: ({ changes, expectedVersion }) => {
           if (changes.length < 1_000)
             throw new CountersignError('CATALOG_VERSION_CONFLICT', 'Somebody has changed it; nothing was changed.');

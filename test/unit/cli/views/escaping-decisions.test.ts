@@ -5,9 +5,9 @@ import { entryText } from '../../../../cli/views/ledger.ts';
 import { requestText } from '../../../../cli/views/request.ts';
 import { stateText } from '../../../../cli/views/run.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
-import type { RunState } from '../../../../contracts/schemas/run-state.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { runState } from '../../../support/builders/run.ts';
 
 const HOSTILE = '\u001b[2J\u009b31m\rgood\u202eevil\u200b\u0007';
 /** All that a terminal acts on, or does not show. */
@@ -40,26 +40,13 @@ test('a request that was edited, and one that was answered by what stands', () =
 });
 
 test('a run in which something stands', () => {
-  const h = 'a'.repeat(64);
   const one = { standing: HOSTILE, callId: 't1.c0', server: 'files', tool: HOSTILE, by: [HOSTILE], at: AT };
-  const state: RunState = {
-    workflowId: 'run-1',
-    runId: 'r',
-    status: 'waiting',
-    turn: 1,
-    pending: 1,
-    usage: { inputTokens: 1, outputTokens: 1 },
-    calls: 1,
-    ledgerLength: 1,
-    ledgerHead: h,
-    transcriptLength: 1,
-    ledgerFrom: 0,
-    transcriptFrom: 0,
+  const state = runState({
     standing: [
       { ...one, scope: 'arguments', arguments: { path: HOSTILE }, until: AT },
       { ...one, scope: 'tool' },
     ],
-  };
+  });
   const text = stateText(state, NOW, plain);
   expect(text).not.toMatch(ACTIVE);
   expect(text.split('stands')).toHaveLength(3);

@@ -10,11 +10,11 @@ import { requestText } from '../../../../cli/views/request.ts';
 import { heldText, progressText, stateText, taskText } from '../../../../cli/views/run.ts';
 import type { CallProgress } from '../../../../client/index.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import type { RunState } from '../../../../contracts/schemas/run-state.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
 import { outcomePause } from '../../../support/builders/pause.ts';
+import { runState } from '../../../support/builders/run.ts';
 
 /** Names the window, clears the screen, colours in C1, reverses the text. */
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J\u009b31m\u202eevil';
@@ -69,22 +69,16 @@ test('ids and times of a request', () => {
 });
 
 test('ids and times of a run', () => {
-  // Sound: the view asks for nothing else.
-  const state = {
+  const named = { callId: HOSTILE, server: HOSTILE, at: HOSTILE };
+  const state = runState({
     workflowId: HOSTILE,
     runId: HOSTILE,
-    status: 'waiting',
     because: HOSTILE,
-    turn: 1,
-    calls: 1,
-    pending: 1,
     nextDeadline: HOSTILE,
-    usage: { inputTokens: 1, outputTokens: 1 },
-    ledgerLength: 1,
     ledgerHead: HOSTILE,
-    grantEnds: [{ callId: HOSTILE, server: HOSTILE, at: HOSTILE }],
-    standing: [{ standing: HOSTILE, server: HOSTILE, tool: HOSTILE, scope: 'call', until: HOSTILE, by: [HOSTILE] }],
-  } as unknown as RunState;
+    grantEnds: [named],
+    standing: [{ ...named, standing: HOSTILE, tool: HOSTILE, scope: 'call', until: HOSTILE, by: [HOSTILE] }],
+  });
   expect(stateText(state, NOW, plain)).not.toMatch(ACTIVE);
 });
 

@@ -16,14 +16,13 @@ import { entryText } from '../../../../cli/views/ledger.ts';
 import { requestText } from '../../../../cli/views/request.ts';
 import { outputText, resultText } from '../../../../cli/views/run.ts';
 import type { EffectiveVerdict } from '../../../../client/index.ts';
-import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { spaced } from '../../../../domain/text/escape.ts';
 import { importPlan, wantedTool } from '../../../../domain/catalog/file.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { catalogEntry, catalogOf, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import { catalogEntry, catalogSnapshot, definition, toolSetting } from '../../../support/builders/catalog.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
 import { forAll } from '../../../support/for-all.ts';
 
@@ -178,26 +177,14 @@ test('all that is shown of a hostile catalog is inert', () => {
     trusted: true,
     changes: [{ tool: HOSTILE, requiresApproval: false, acknowledge: h }, { tool: `${HOSTILE} gone` }],
   };
-  const snapshot: CatalogSnapshot = {
-    ...catalogOf([entry]),
+  const refresh = { refresh: 1, at: '2026-01-01T00:00:00.000Z', refused: [{ name: HOSTILE, reason: HOSTILE }] };
+  const snapshot = catalogSnapshot([entry], {
     tenant: HOSTILE,
     server: HOSTILE,
     connection: { url: HOSTILE, trusted: true },
-    entries: [entry],
-    listings: {},
     pending: [pending],
-    lastRefresh: {
-      refresh: 1,
-      at: '2026-01-01T00:00:00.000Z',
-      ok: false,
-      code: HOSTILE,
-      message: HOSTILE,
-      refused: [{ name: HOSTILE, reason: HOSTILE }],
-    },
-    mark: 'first/1',
-    ledgerLength: 1,
-    ledgerHead: h,
-  };
+    lastRefresh: { ...refresh, ok: false, code: HOSTILE, message: HOSTILE },
+  });
   const current = {
     name: HOSTILE,
     title: HOSTILE,
@@ -213,12 +200,7 @@ test('all that is shown of a hostile catalog is inert', () => {
   };
   const reading = { snapshot, definitions: new Map([[HOSTILE, { current }]]), verdicts: new Map([[HOSTILE, ask]]) };
   const ack = { requestId: 'r', status: 'waiting', policyVersion: 1, changeId: HOSTILE } as const;
-  const report = {
-    refresh: 1,
-    at: '2026-01-01T00:00:00.000Z',
-    ok: true,
-    refused: [{ name: HOSTILE, reason: HOSTILE }],
-  };
+  const report = { ...refresh, ok: true };
   const difference = { added: [HOSTILE], missing: [HOSTILE], returned: [HOSTILE], changed: [HOSTILE] };
   const wanted = new Map([[HOSTILE, wantedTool({ ...toolSetting(), definition: definition('second') })]]);
   const answers = [

@@ -5,11 +5,10 @@ import { plain } from '../../../../cli/session/terminal.ts';
 import { diffAnswer, toolAnswer, toolsAnswer } from '../../../../cli/views/catalog.ts';
 import { fields, memoToolText, table, toolText } from '../../../../cli/views/format.ts';
 import { requestText } from '../../../../cli/views/request.ts';
-import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { InputRequest } from '../../../../contracts/schemas/input.ts';
 import { visible } from '../../../../domain/text/escape.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { catalogEntry, catalogOf } from '../../../support/builders/catalog.ts';
+import { catalogEntry, catalogSnapshot } from '../../../support/builders/catalog.ts';
 
 test('a tool that is called like a line of ours is seen to be a name', () => {
   const name = 'book  approved by ann';
@@ -18,15 +17,7 @@ test('a tool that is called like a line of ours is seen to be a name', () => {
   const [head] = requestText({ ...approvalRequest(), tool: name }, { full: true, now }, plain).split('\n');
   expect(head).toContain(`files/${shown}  waits for`);
   const entry = catalogEntry({ name });
-  const snapshot: CatalogSnapshot = {
-    ...catalogOf([entry]),
-    entries: [entry],
-    listings: {},
-    pending: [],
-    mark: 'first/1',
-    ledgerLength: 1,
-    ledgerHead: 'a'.repeat(64),
-  };
+  const snapshot = catalogSnapshot([entry]);
   const reading = { snapshot, definitions: new Map(), verdicts: new Map() };
   const diff = diffAnswer(snapshot, [{ entry, differences: [{ path: 'digest', before: 'a', after: 'b' }] }]);
   for (const { text } of [toolsAnswer(reading), toolAnswer(reading, entry), diff]) expect(text(plain)).toContain(shown);

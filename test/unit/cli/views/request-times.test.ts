@@ -9,8 +9,9 @@ import { stateText } from '../../../../cli/views/run.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
+import { approverRule, clauseFor } from '../../../support/builders/judgement.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { runState } from '../../../support/builders/run.ts';
 
 const LATER = '2026-01-01T02:00:00.000Z';
 
@@ -37,14 +38,8 @@ test('a request says how long it may wait, who postponed it, and how long an app
 });
 
 test('who postponed a deadline is told the new one; the ledger has it in its line', () => {
-  const ack = {
-    callId: 't1.c0',
-    decisionId: 'd',
-    status: 'extended' as const,
-    decidedBy: 'ann',
-    decidedAt: LATER,
-    until: LATER,
-  };
+  const by = { decidedBy: 'ann', decidedAt: LATER };
+  const ack = { callId: 't1.c0', decisionId: 'd', status: 'extended' as const, ...by, until: LATER };
   expect(decisionAnswer('run-1', { ack }).text(plain)).toMatch(/^extended .*\n[^]*deadline +2026-01-01 02:00:00Z/);
   const approver = { id: 'ann', groups: [] };
   const hash = 'a'.repeat(64);
@@ -62,11 +57,8 @@ test('who postponed a deadline is told the new one; the ledger has it in its lin
 });
 
 test('who decides now and later, and when it is reminded of, is said before and after (F-3)', () => {
-  const clause = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
-  const approvers = {
-    allOf: [{ ...clause, escalate: { afterSeconds: 3_600, replace: { ids: [], groups: ['heads'] } } }],
-    remindAfterSeconds: 600,
-  };
+  const escalate = { afterSeconds: 3_600, replace: { ids: [], groups: ['heads'] } };
+  const approvers = { allOf: [clauseFor(['ann'], { escalate })], remindAfterSeconds: 600 };
   const before = { ...approvalRequest(), approvers, deadline: LATER };
   const seen = (request: typeof before, at: string) => requestText(request, { full: true, now: Date.parse(at) }, plain);
   expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/may decide +ann \(after 1 h only anybody in heads\)\n/);
@@ -79,22 +71,8 @@ test('who decides now and later, and when it is reminded of, is said before and 
 });
 
 test('a run says how many of its requests were reminded of', () => {
-  const state = {
-    workflowId: 'run-1',
-    runId: 'r',
-    status: 'waiting' as const,
-    turn: 1,
-    pending: 2,
-    usage: { inputTokens: 1, outputTokens: 1 },
-    calls: 2,
-    ledgerLength: 3,
-    ledgerHead: 'a'.repeat(64),
-    transcriptLength: 2,
-    ledgerFrom: 0,
-    transcriptFrom: 0,
-  };
-  expect(stateText({ ...state, reminded: 1 }, 0, plain)).toMatch(/reminded +of 1\n/);
-  expect(stateText(state, 0, plain)).not.toContain('reminded');
+  expect(stateText(runState({ reminded: 1 }), 0, plain)).toMatch(/reminded +of 1\n/);
+  expect(stateText(runState(), 0, plain)).not.toContain('reminded');
 });
 
 test('what a ledger says of reminders and escalations is one inert line', () => {
@@ -111,7 +89,7 @@ test('what a ledger says of reminders and escalations is one inert line', () => 
 });
 
 test('what is suggested is a decision of somebody who may decide by now', () => {
-  const clause = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
+  const clause = clauseFor(['ann']);
   const escalate = { afterSeconds: 60, replace: { ids: ['zoe'], groups: [] } };
   const suggested = (approvers: ApproverRule, who: { as?: string; group?: string[] } = {}): string =>
     requestsAnswer('nightly', [{ ...approvalRequest(), deadline: '2999-01-01T00:00:00.000Z', approvers }], who).text(

@@ -17,7 +17,7 @@ import {
 } from '../../../../domain/policy/approvers.ts';
 import { judge } from '../../../../domain/policy/judge.ts';
 import { approverList } from '../../../support/builders/arbitraries.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
+import { approverRule, clauseFor } from '../../../support/builders/judgement.ts';
 import { forAll } from '../../../support/for-all.ts';
 
 const clause = approverList.map(({ notInitiator, ...list }) => ({
@@ -99,9 +99,8 @@ describe('two ids are one person', () => {
   });
 
   test('so that nobody agrees twice, nor to a run of their own, under another spelling (E-1, E-2)', () => {
-    const clauseOfOps = { layer: 'organisation' as const, ids: [], groups: ['ops'] };
-    const twice: ApproverRule = { allOf: [{ ...clauseOfOps, need: 2 }], ...anyCase };
-    const foreign: ApproverRule = { allOf: [{ ...clauseOfOps, not: ['ann'] }], ...anyCase };
+    const twice: ApproverRule = { allOf: [clauseFor([], { groups: ['ops'], need: 2 })], ...anyCase };
+    const foreign: ApproverRule = { allOf: [clauseFor([], { groups: ['ops'], not: ['ann'] })], ...anyCase };
     forAll(names, names, (one, other) => {
       const [first, second] = [one, other].map((id) => ({ id, groups: ['ops'] }));
       if (first === undefined || second === undefined) throw new Error('two people');
@@ -168,14 +167,7 @@ describe('a rule in words', () => {
 
 describe('several who must agree (E-2)', () => {
   const of = (ids: readonly string[], need?: number, not?: string[]): ApproverRule => ({
-    allOf: [
-      {
-        layer: 'organisation',
-        ids: [...ids],
-        groups: [],
-        ...defined({ need, not }),
-      },
-    ],
+    allOf: [clauseFor(ids, defined({ need, not }))],
   });
   const [bob, zoe] = [
     { id: 'bob', groups: [] },

@@ -17,7 +17,13 @@ import {
   toolSetting as anySetting,
   word,
 } from '../../../support/builders/catalog-arbitraries.ts';
-import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import {
+  catalogEntry,
+  catalogSnapshot,
+  connection,
+  definition,
+  toolSetting,
+} from '../../../support/builders/catalog.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
 import { forAll, forMany } from '../../../support/for-all.ts';
 
@@ -262,11 +268,8 @@ describe('settings of a tool', () => {
 
 /** What is shown of a tool is what the judge says of its calls (S3.3). */
 describe('the effective verdict', () => {
-  function snapshotOf(entries: readonly CatalogEntry[], over: Partial<CatalogSnapshot> = {}): CatalogSnapshot {
-    const { answered: _, changesOpened: __, ...rest } = catalogOf(entries);
-    // Sound: a catalog is what a snapshot shows, but for the ledger.
-    return { ...rest, ledgerLength: 0, ledgerHead: 'a'.repeat(64), ...over } as CatalogSnapshot;
-  }
+  const snapshotOf = (entries: readonly CatalogEntry[], over: Partial<CatalogSnapshot> = {}): CatalogSnapshot =>
+    catalogSnapshot(entries, { connection: connection(), ...over });
 
   const readOnly = new Map([
     ['write_file', { current: { name: 'write_file', inputSchema: {}, annotations: { readOnlyHint: true } } }],

@@ -16,43 +16,17 @@ import { forAll, forMany } from '../../../support/for-all.ts';
 const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
 const REOPEN = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
 
-type EventName = 'approve' | 'reject' | 'dispatch' | 'not sent' | 'reopen' | 'expire' | 'succeed' | 'cancel';
-const EVENTS: readonly EventName[] = [
-  'approve',
-  'reject',
-  'dispatch',
-  'not sent',
-  'reopen',
-  'expire',
-  'succeed',
-  'cancel',
-];
+const EVENTS = ['approve', 'reject', 'dispatch', 'not sent', 'reopen', 'expire', 'succeed', 'cancel'] as const;
+type EventName = (typeof EVENTS)[number];
+const ENDS = { expire: 'settled', succeed: 'settled', cancel: 'settled' } as const;
 
 /** What a reader of the specification would expect: a table, and nothing else. `not sent` goes back to where it came from. */
 const TABLE: Readonly<Record<CallStatus, Partial<Record<EventName, CallStatus>>>> = {
-  proposed: { expire: 'settled', succeed: 'settled', cancel: 'settled' },
-  cleared: { dispatch: 'in-flight', expire: 'settled', succeed: 'settled', cancel: 'settled' },
-  'waiting-for-consent': {
-    approve: 'approved',
-    reject: 'settled',
-    expire: 'settled',
-    succeed: 'settled',
-    cancel: 'settled',
-  },
-  approved: {
-    dispatch: 'in-flight',
-    reopen: 'waiting-for-consent',
-    expire: 'settled',
-    succeed: 'settled',
-    cancel: 'settled',
-  },
-  'in-flight': {
-    'not sent': 'cleared',
-    reopen: 'waiting-for-consent',
-    expire: 'settled',
-    succeed: 'settled',
-    cancel: 'settled',
-  },
+  proposed: ENDS,
+  cleared: { ...ENDS, dispatch: 'in-flight' },
+  'waiting-for-consent': { ...ENDS, approve: 'approved', reject: 'settled' },
+  approved: { ...ENDS, dispatch: 'in-flight', reopen: 'waiting-for-consent' },
+  'in-flight': { ...ENDS, 'not sent': 'cleared', reopen: 'waiting-for-consent' },
   // No event of this table leads to these; `pause.test.ts`, `held.test.ts`, `held-input.test.ts` and
   // `server-task.test.ts` have them.
   'waiting-for-answer': {},

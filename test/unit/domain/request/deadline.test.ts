@@ -24,7 +24,7 @@ import { callOf, proposed, type Run, startRun } from '../../../../domain/state/r
 import { currentDetails, pendingAttributes, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
+import { approverRule, clauseFor } from '../../../support/builders/judgement.ts';
 import { saidFact } from '../../../support/builders/ledger.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
@@ -175,12 +175,10 @@ describe('an extension', () => {
 });
 
 describe('a reminder or escalation', () => {
-  const clause = (group: string, afterSeconds: number) => ({
-    layer: 'organisation' as const,
-    ids: ['ann'],
-    groups: [group],
-    escalate: { afterSeconds, replace: { ids: [], groups: [`${group}-heads`] } },
-  });
+  const clause = (group: string, afterSeconds: number) => {
+    const escalate = { afterSeconds, replace: { ids: [], groups: [`${group}-heads`] } };
+    return clauseFor(['ann'], { groups: [group], escalate });
+  };
   /** Reminded after 10 s; one clause escalates after 20, the other after 30; the deadline is at 60. */
   const rule: ApproverRule = { allOf: [clause('ops', 20), clause('law', 30)], together: true, remindAfterSeconds: 10 };
   const asked = askedUnder(rule, 60);

@@ -15,7 +15,7 @@ import { askedAgain, dispatched, ended, returned } from '../../../../domain/requ
 import { callOf, isAsking, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { approval, shown } from '../../../support/builders/decision.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
+import { approverRule, clauseFor } from '../../../support/builders/judgement.ts';
 import {
   approvedBy,
   flyingRun,
@@ -31,7 +31,11 @@ import {
 import { runIds, START } from '../../../support/builders/run.ts';
 
 const CALL = 't1.c0';
-const TWO = { allOf: [{ layer: 'organisation' as const, ids: ['ann', 'bob'], groups: [], need: 2 }] };
+const TWO = { allOf: [clauseFor(['ann', 'bob'], { need: 2 })] };
+
+/** Another authorization, which a server wants. */
+const wanting = (wants: 'consent' | 'grant') =>
+  ({ kind: 'authorization', server: 'files', reason: 'R', message: 'm', wants, round: 1 }) as const;
 
 function resolved(run: Run, resolution: Resolution) {
   return resolve(run, pausedOf(run), resolution, runIds(), START);
@@ -99,15 +103,7 @@ describe('a call that the run sends again by itself (INV-X1)', () => {
   test('says so until a person has said that it may run again, whatever else people answer', () => {
     expect(callOf(again, CALL)).toMatchObject({ status: 'in-flight', again: true });
     expect(callOf(returned(again, CALL).run, CALL)).toMatchObject({ again: true });
-    const wanted = {
-      kind: 'authorization',
-      server: 'files',
-      reason: 'R',
-      message: 'm',
-      wants: 'consent',
-      round: 1,
-    } as const;
-    const waiting = pausedFor(again, CALL, wanted, pausing(), runIds()).run.calls.find(isAsking);
+    const waiting = pausedFor(again, CALL, wanting('consent'), pausing(), runIds()).run.calls.find(isAsking);
     if (waiting?.status !== 'waiting-for-answer') throw new Error('it waits');
     expect(resumed(waiting)).toMatchObject({ again: true });
   });
@@ -144,16 +140,8 @@ describe('who is asked for consent anew after a retry', () => {
 
   test('as it does where another authorization is wanted then; a request about the outcome says so by itself', () => {
     const flying = dispatched(resolved(pausedRun(), retry()).run, CALL)?.run ?? pausedRun();
-    const about = {
-      kind: 'authorization',
-      server: 'files',
-      reason: 'R',
-      message: 'm',
-      wants: 'grant',
-      round: 1,
-    } as const;
     const { unsure: _, ...plain } = pausing();
-    const wanted = pausedFor(flying, CALL, about, plain, runIds()).run;
+    const wanted = pausedFor(flying, CALL, wanting('grant'), plain, runIds()).run;
     expect(currentDetails('waiting', wanted)).toContain('it was sent before and may have run');
     expect(currentDetails('waiting', pausedRun())).not.toContain('it was sent before');
   });

@@ -9,10 +9,10 @@ import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { tell } from '../../../../domain/request/deadline.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { callOf, type Change, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, extension, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
-import { askVerdict } from '../../../support/builders/judgement.ts';
+import { askVerdict, clauseFor } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
 import { forMany } from '../../../support/for-all.ts';
 
@@ -30,37 +30,23 @@ interface Plan {
   readonly escalations: readonly number[];
 }
 const ALWAYS = [0, Infinity] as const;
+const ZOE = { ids: ['zoe'], groups: [] };
 const PLANS: readonly Plan[] = [
   {
     name: 'two of a list to which others are added',
-    rule: [
-      {
-        layer: 'organisation',
-        ids: ['ann', 'bob'],
-        groups: [],
-        need: 2,
-        escalate: { afterSeconds: 50, add: { ids: ['zoe'], groups: [] } },
-      },
-    ],
+    rule: [clauseFor(['ann', 'bob'], { need: 2, escalate: { afterSeconds: 50, add: ZOE } })],
     clauses: [{ need: 2, who: { ann: ALWAYS, bob: ALWAYS, zoe: [50, Infinity] } }],
     escalations: [50],
   },
   {
     name: 'one of each of two lists, one of which is replaced',
     rule: [
-      {
-        layer: 'organisation',
-        ids: ['ann'],
-        groups: [],
-        escalate: { afterSeconds: 50, replace: { ids: ['zoe'], groups: [] } },
-      },
-      {
+      clauseFor(['ann'], { escalate: { afterSeconds: 50, replace: ZOE } }),
+      clauseFor(['bob', 'zoe'], {
         layer: 'run',
-        ids: ['bob', 'zoe'],
-        groups: [],
         not: ['ann'],
         escalate: { afterSeconds: 120, add: { ids: ['ann', 'cy'], groups: [] } },
-      },
+      }),
     ],
     clauses: [
       { need: 1, who: { ann: [0, 50], zoe: [50, Infinity] } },
@@ -72,13 +58,7 @@ const PLANS: readonly Plan[] = [
 
 type Kind = Exclude<Decision['kind'], 'respond'>;
 type Event =
-  | {
-      readonly kind: Kind;
-      readonly who: string;
-      readonly until: number;
-      readonly wait: number;
-      readonly nth: number;
-    }
+  | { readonly kind: Kind; readonly who: string; readonly until: number; readonly wait: number; readonly nth: number }
   | { readonly kind: 'wake' | 'carry'; readonly wait: number };
 
 /** A page of plain rules. Times in seconds after the opening. */
@@ -198,16 +178,10 @@ class Subject {
     return state.outcome.kind === 'rejected' ? 'rejected' : 'expired';
   }
 
-  #commit({
-    run,
-    facts,
-  }: {
-    readonly run: Run;
-    readonly facts: readonly { readonly kind: string; readonly decision?: string }[];
-  }): void {
+  #commit({ run, facts }: Change): void {
     this.run = run;
-    for (const { kind, decision } of facts)
-      if (kind !== 'outcome') this.ledger.push(decision === undefined ? kind : `${kind} ${decision}`);
+    for (const fact of facts)
+      if (fact.kind !== 'outcome') this.ledger.push('decision' in fact ? `${fact.kind} ${fact.decision}` : fact.kind);
   }
 }
 const ms = (seconds: number): number => START + seconds * 1_000;

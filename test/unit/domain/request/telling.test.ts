@@ -21,7 +21,7 @@ import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { callOf, requestStatusOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { answer, askingOf, rejection, shown } from '../../../support/builders/decision.ts';
-import { approverRule, askVerdict } from '../../../support/builders/judgement.ts';
+import { approverRule, askVerdict, clauseFor } from '../../../support/builders/judgement.ts';
 import { approvedBy, pausedRun } from '../../../support/builders/pause.ts';
 import { judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
 import { forAll } from '../../../support/for-all.ts';
@@ -58,13 +58,7 @@ function messages(all: readonly Told[], notify = ALL, wanted = (_channel: string
 }
 
 const escalating: ApproverRule = {
-  ...approverRule(['ann']),
-  allOf: [
-    {
-      ...approverRule(['ann']).allOf[0],
-      escalate: { afterSeconds: 1_800, replace: { ids: ['dora'], groups: ['leads'] } },
-    },
-  ] as ApproverRule['allOf'],
+  allOf: [clauseFor(['ann'], { escalate: { afterSeconds: 1_800, replace: { ids: ['dora'], groups: ['leads'] } } })],
   remindAfterSeconds: 900,
 };
 
@@ -87,19 +81,8 @@ describe('events of a request', () => {
       [closed, START + 2 * HOUR],
       [closed, START + 2 * HOUR],
     ]);
-    expect(events).toEqual([
-      [],
-      ['opened'],
-      [],
-      ['reminder'],
-      [],
-      ['escalation'],
-      [],
-      ['expiring'],
-      [],
-      ['closed'],
-      [],
-    ]);
+    const each = ['', 'opened', '', 'reminder', '', 'escalation', '', 'expiring', '', 'closed', ''];
+    expect(events.map((names) => names.join())).toEqual(each);
   });
 
   test('a reminder that was due when a request was first seen is not told beside it', () => {
@@ -110,21 +93,12 @@ describe('events of a request', () => {
   test('a call that may have run is told as such, and its answer closes the request', () => {
     const run = pausedRun();
     const settled = ended(run, 't1.c0', { kind: 'cancelled', reason: 'over' }).run;
-    expect(
-      followed([
-        [run, START],
-        [settled, START],
-      ]),
-    ).toEqual([['unknown'], ['closed']]);
+    expect(followed([run, settled].map((each) => [each, START]))).toEqual([['unknown'], ['closed']]);
   });
 
   test('of a call that is not there any more nothing is told', () => {
-    expect(
-      followed([
-        [asking(), START],
-        [{ ...asking(), calls: [] }, START],
-      ]),
-    ).toEqual([['opened'], []]);
+    const gone = { ...asking(), calls: [] };
+    expect(followed([asking(), gone].map((each) => [each, START]))).toEqual([['opened'], []]);
   });
 
   test('what opened and closed in one look is told to nobody, and nothing else is lost', () => {
@@ -221,39 +195,23 @@ describe('who is told', () => {
     ['who started the run', 'initiator', ['ida'], []],
     ['named people', { ids: ['zoe'], groups: ['desk'] }, ['zoe'], ['desk']],
   ])('%s', (_, to, ids, groups) => {
-    const approvers = {
-      allOf: [{ layer: 'organisation' as const, ids: ['bob', 'ann', 'ida'], groups: ['ops'], not: ['ida'] }],
-    };
+    const approvers = { allOf: [clauseFor(['bob', 'ann', 'ida'], { groups: ['ops'], not: ['ida'] })] };
     const notify = { routes: [{ channel: 'all', ...(to === undefined ? {} : { to }) }] };
     expect(messages(told(asking({ approvers }), notify), notify)).toMatchObject([{ to: { ids, groups } }]);
   });
 
   test('who may not decide by one list, and may by another, is told; ids are compared as policy says', () => {
-    const approvers: ApproverRule = {
-      allOf: [
-        { layer: 'organisation', ids: ['ida', 'ann'], groups: [], not: ['IDA'] },
-        { layer: 'run', ids: ['ida'], groups: [] },
-      ],
-      together: true,
-    };
+    const first = clauseFor(['ida', 'ann'], { not: ['IDA'] });
+    const both = [first, clauseFor(['ida'], { layer: 'run' })];
     const to = (rule: ApproverRule) => messages(told(asking({ approvers: rule }))).map((each) => each.to.ids);
-    expect(to({ ...approvers, idCase: 'ignored' })).toEqual([['ann', 'ida']]);
-    const [first] = approvers.allOf;
-    if (first === undefined) throw new Error('the rule has no list');
+    expect(to({ allOf: both, together: true, idCase: 'ignored' })).toEqual([['ann', 'ida']]);
     expect(to({ allOf: [first], idCase: 'ignored' })).toEqual([['ann']]);
     expect(to({ allOf: [first] })).toEqual([['ann', 'ida']]);
   });
 
   test('who has agreed is not reminded, and hears that the request is closed', () => {
-    const [clause] = escalating.allOf;
-    if (clause === undefined) throw new Error('the rule has no list');
-    const { escalate: _, ...people } = clause;
-    const rule: ApproverRule = {
-      ...escalating,
-      idCase: 'ignored',
-      allOf: [{ ...people, ids: ['Ann', 'ben', 'cleo'], need: 2 }],
-    };
-    const run = asking({ approvers: rule });
+    const allOf = [clauseFor(['Ann', 'ben', 'cleo'], { need: 2 })];
+    const run = asking({ approvers: { ...escalating, idCase: 'ignored', allOf } });
     const { open } = follow({}, run, ALL, START);
     const once = tell(approvedBy(run), 't1.c0', START + 900_000).run;
     const reminded = follow(open, once, ALL, START + 900_000);
