@@ -167,7 +167,10 @@ async function available<Value>(use: () => Promise<Value>): Promise<Value> {
     return await use();
   } catch (error) {
     if (error instanceof CountersignError) throw error;
-    throw unavailable(`its directory cannot be used (${nodeCodeOf(error) ?? 'error'})`);
+    const code = nodeCodeOf(error) ?? 'error';
+    throw unavailable(
+      `its directory cannot be used (${code}). See that there is space, and that the user of this process may read and write it`,
+    );
   }
 }
 

@@ -33,7 +33,7 @@ export async function readInput(
   terminal: Pick<Terminal, 'directory' | 'input'>,
 ): Promise<unknown> {
   if (source === '-') return parse(await terminal.input(), 'standard input', kind);
-  const hint = 'Name a file that exists, or - for standard input.';
+  const hint = 'Name a file that you may read, or - for standard input.';
   return parse(await textOf(source, `${kind.what} ${source}`, terminal, hint), source, kind);
 }
 

@@ -57,7 +57,10 @@ export type StoreNamespace = z.infer<typeof StoreNamespace>;
 // A vault entry is a secret that outlives the call, with the runs that may use it and its server.
 
 /** Never logged, never part of an error. */
-const Token = z.string().regex(/^[\x21-\x7e]{1,8192}$/, 'must be printable ASCII without spaces');
+const Token = z
+  .string()
+  .max(8192)
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces');
 
 export const VaultSecret = z.discriminatedUnion('kind', [
   /** A long-lived access token, used as it is (`credentials: given`). */

@@ -90,7 +90,7 @@ export async function readConfigFile(
     if (chosen === undefined && error.code === 'ENOENT') return undefined;
     const origin =
       named === undefined ? (chosen === undefined ? '' : `, named by ${CONFIG_VARIABLE},`) : ', named by --config,';
-    const message = `The ${what}${origin} cannot be read (${error.code ?? 'error'}). Name a file that exists.`;
+    const message = `The ${what}${origin} cannot be read (${error.code ?? 'error'}). Name a file that this user may read.`;
     throw new CountersignError('CONFIG_INVALID', message, { file: path }, { cause: error });
   });
   if (text === undefined) return undefined;
