@@ -24,8 +24,9 @@ import { callsOf } from '../../domain/state/run.ts';
 import { faultName } from '../kit/activity.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
-import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
+import { within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
+import { type Pause, pauseWithJitter, retried } from './patient-reading.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
