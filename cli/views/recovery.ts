@@ -124,9 +124,13 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
   return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${rows}`;
 }
 
-function wayOut({ runId, task, failing: { build, message } }: StuckRun): string {
-  if (message.includes(ZONE_KEY_GONE))
-    return 'put the key back into trust.zone.keys of its workers, and the run goes on';
+function wayOut(stuck: StuckRun): string {
+  const isKeyGone = stuck.failing.message.includes(ZONE_KEY_GONE);
+  const first = isKeyGone ? 'if a key was removed from trust.zone.keys, put it back, and the run goes on; else ' : '';
+  return `${first}${otherWayOut(stuck)}`;
+}
+
+function otherWayOut({ runId, task, failing: { build } }: StuckRun): string {
   if (task !== undefined) return `countersign recover ${lastWord(runId)}`;
   if (build === undefined) return 'this build replays all of it: run it as a worker, and the run goes on';
   return `this build replays all of it, and the run stays with build ${visible(build)}. Where that is another one, make this one current and move the run: countersign deploy drain ${shellWord(build)} --move. Else run it as a worker`;

@@ -101,5 +101,6 @@ export function readArtifactsFrom(directory: string): ArtifactReader {
 export function unreadableBy(error: unknown): string | undefined {
   const code = nodeCodeOf(error);
   if (code === undefined || ['ENOENT', 'ENOTDIR'].includes(code)) return undefined;
-  return `cannot be read (${code}). The user of the workers alone may read artifacts: run this as that user`;
+  const isRight = code === 'EACCES' || code === 'EPERM';
+  return `cannot be read (${code})${isRight ? '. The user of the workers alone may read artifacts: run this as that user' : ''}`;
 }

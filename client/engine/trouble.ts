@@ -41,7 +41,7 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
     return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
   }
   if (isKeyGone(error)) {
-    const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven. Put that key back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY).`;
+    const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven, or its build asks something else. If a key was removed, put it back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY). Else the build is at fault: countersign replay --live`;
     return trouble(stuck, message);
   }
   const coded = codedFailureIn(error);
@@ -146,7 +146,7 @@ function isUnreadHere(error: unknown): boolean {
   return error instanceof QueryNotRegisteredError && / is encrypted\b.*: ask with two numbers/.test(error.message);
 }
 
-/** True if a worker cannot prove what the execution began with, in the words of `workflows/interceptors/zone.ts`. */
+/** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
 function isKeyGone(error: unknown): boolean {
   return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
 }

@@ -80,8 +80,15 @@ export function problemOf(error: CountersignError, requestId: string): ProblemDe
 }
 
 /** Shape errors of the client library name one path. */
-function ofPath({ facts: { path }, message, traits }: CountersignError): Pick<ProblemDetails, 'errors'> {
-  return path === undefined || traits.httpStatus !== 422 ? {} : { errors: [{ path, reason: message }] };
+function ofPath(error: CountersignError): Pick<ProblemDetails, 'errors'> {
+  const { path } = error.facts;
+  const isShape = error.traits.httpStatus === 422 && !isForOperator(error);
+  return path === undefined || !isShape ? {} : { errors: [{ path, reason: error.message }] };
+}
+
+/** True if whoever runs the gateway has to hear of it: no request is the cause. */
+export function isForOperator({ code, traits }: CountersignError): boolean {
+  return traits.httpStatus >= 500 || code === 'CONFIG_INVALID';
 }
 
 function plainFacts(facts: ErrorFacts): ProblemDetails['facts'] {

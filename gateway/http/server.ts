@@ -30,7 +30,7 @@ import { type Asker, signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/server.ts';
 import { documentOf } from './document.ts';
-import { codedOf, Misfit, problemOf, refuseUnread, tooMany } from './problem.ts';
+import { codedOf, isForOperator, Misfit, problemOf, refuseUnread, tooMany } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -284,7 +284,7 @@ async function tell(
 ): Promise<void> {
   const coded = codedOf(error);
   const problem = problemOf(coded, request.id);
-  if (problem.status >= 500) {
+  if (isForOperator(coded)) {
     const { method, url: path } = request.routeOptions;
     log?.warn(`request failed: ${loggedOf(error, coded)}`, { requestId: request.id, code: coded.code, method, path });
   }

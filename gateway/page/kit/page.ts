@@ -8,7 +8,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
-import { codedOf, detailOf, isUncertain } from '../../http/problem.ts';
+import { codedOf, detailOf, isForOperator, isUncertain } from '../../http/problem.ts';
 import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
 import type { Streams } from '../../http/streams.ts';
 import { SESSION_COOKIE, type Sessions } from '../../identity/sessions.ts';
@@ -96,7 +96,7 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
   const told = codedOf(error);
   const status = told.traits.httpStatus;
   const { method, routeOptions } = reply.request;
-  if (status >= 500)
+  if (isForOperator(told))
     log?.warn(`page failed: ${loggedOf(error, told)}`, {
       requestId: reply.request.id,
       code: told.code,

@@ -5,7 +5,7 @@ import { CountersignError, ERRORS, isErrorCode } from '../../../contracts/errors
 import { ProblemDetails } from '../../../contracts/schemas/http-api.ts';
 import { GatewayConfig } from '../../../contracts/schemas/gateway.ts';
 import { problemsOf } from '../../../contracts/schemas/parse.ts';
-import { codedOf, Misfit, problemOf } from '../../../gateway/http/problem.ts';
+import { codedOf, isForOperator, Misfit, problemOf } from '../../../gateway/http/problem.ts';
 import { createServer } from '../../../gateway/http/server.ts';
 import { People } from '../../../gateway/identity/person.ts';
 import { Sessions } from '../../../gateway/identity/sessions.ts';
@@ -30,6 +30,16 @@ test('each field that does not fit is told by its path, without its value', () =
   expect(problem.status).toBe(422);
   expect(problem.errors?.map(({ path }) => path)).toEqual(['digest', 'deep.n', 'more']);
   expect(JSON.stringify(problem)).not.toContain('hunter2');
+});
+
+test('a setting of the gateway that is wrong is no field of the request, and its operator hears of it', () => {
+  const keys = new CountersignError('CONFIG_INVALID', 'Their keys differ.', { path: 'encryption.keys' });
+  expect(problemOf(keys, 'q-1').errors).toBeUndefined();
+  expect(isForOperator(keys)).toBe(true);
+  expect(isForOperator(new CountersignError('ENGINE_UNAVAILABLE', 'It is away.'))).toBe(true);
+  const field = new CountersignError('SPEC_INVALID', 'It is missing.', { path: 'input' });
+  expect(problemOf(field, 'q-1').errors).toEqual([{ path: 'input', reason: 'It is missing.' }]);
+  expect(isForOperator(field)).toBe(false);
 });
 
 test('errors of the server itself have codes, too', () => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../../../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../../../../activities/artifacts/root.ts';
-import { readArtifactsFrom } from '../../../../client/artifacts/readers.ts';
+import { readArtifactsFrom, unreadableBy } from '../../../../client/artifacts/readers.ts';
 import { sweepArtifacts } from '../../../../client/artifacts/sweep.ts';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';
 
@@ -168,16 +168,20 @@ test('a folder that is no store is not touched', async () => {
   await expect(sweep([], { directory: folder })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
 });
 
-test('a folder that this user cannot read is not told as absent', async () => {
-  // A ring of links stands for missing rights, which root does not notice.
+test('a folder that cannot be read is not told as absent', async () => {
   const directory = join(parent, 'ring');
   await symlink(directory, directory);
-  const unread = {
-    code: 'ARTIFACT_MISSING',
-    message: expect.stringMatching(/cannot be read \(ELOOP\).+ run this as that user/),
-  };
+  const unread = { code: 'ARTIFACT_MISSING', message: expect.stringMatching(/cannot be read \(ELOOP\)\.$/) };
   await expect(sweep([], { directory })).rejects.toMatchObject(unread);
   await expect(readArtifactsFrom(directory).get(pinned)).rejects.toMatchObject(unread);
+});
+
+test.each([
+  ['EACCES', 'cannot be read (EACCES). The user of the workers alone may read artifacts: run this as that user'],
+  ['EMFILE', 'cannot be read (EMFILE)'],
+  ['ENOENT', undefined],
+])('what keeps a store from being read says what to do: %s', (code, says) => {
+  expect(unreadableBy(Object.assign(new Error(code), { code }))).toBe(says);
 });
 
 test('what is no artifact is left alone', async () => {

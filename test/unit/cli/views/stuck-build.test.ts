@@ -4,14 +4,15 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { plain } from '../../../../cli/session/terminal.ts';
 import { stuckText } from '../../../../cli/views/recovery.ts';
 import { failingTask } from '../../../../client/engine/executions.ts';
+import { ZONE_KEY_GONE } from '../../../../client/engine/trouble.ts';
 
 /** @param behavior 1: pinned, 2: to the current build with each task */
-function textOf(behavior: number): string {
+function textOf(behavior: number, message = 'no good'): string {
   const deploymentVersion = { deploymentName: 'agents', buildId: 'bad0' };
   const failing = failingTask({
     events: [
       { workflowTaskCompletedEventAttributes: { deploymentVersion, versioningBehavior: behavior } },
-      { eventTime: msToTs(0), workflowTaskFailedEventAttributes: { failure: { message: 'no good' } } },
+      { eventTime: msToTs(0), workflowTaskFailedEventAttributes: { failure: { message } } },
     ],
   });
   if (failing === undefined) throw new Error('no task fails');
@@ -26,4 +27,10 @@ test('a run that stays with a build is moved from it: another worker alone does 
 
 test('a run that stays with none goes on with a worker that replays it', () => {
   expect(textOf(2)).toMatch(/replays all of it: run it as a worker, and the run goes on/);
+});
+
+test('words that a removed key and a bad build have in common leave both ways out', () => {
+  expect(textOf(1, `${ZONE_KEY_GONE} of this worker, or this build asks something else.`)).toMatch(
+    /if a key was removed from trust\.zone\.keys, put it back, .+; else .+ deploy drain bad0 --move/,
+  );
 });

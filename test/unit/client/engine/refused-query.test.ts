@@ -80,13 +80,13 @@ test('a page that the worker cannot decrypt is asked for with other keys than it
   });
 });
 
-test('a key of the zone that was removed too early is asked back, and the run is not lost', async () => {
+test('a key of the zone may have been removed too early, or the build is at fault: both ways out are told', async () => {
   const says = `What this execution was given was proven when it came, and is not now: ${ZONE_KEY_GONE} of this worker, or this build asks something else.`;
   const reading = engineOf([], 10).read('run', () => rejecting(new QueryNotRegisteredError(says, 3)));
   await expect(reading).rejects.toMatchObject({
     code: 'RUN_STUCK',
     message: expect.stringMatching(
-      /^Run run can neither .+ Put that key back, as the last of trust\.zone\.keys of all workers/,
+      /^Run run can neither .+ or its build asks something else\. If a key was removed, put it back, as the last of trust\.zone\.keys of all workers .+ Else the build is at fault: countersign replay --live/,
     ),
   });
 });

@@ -53,7 +53,8 @@ describe('where the configuration comes from', () => {
     const directory = await folder();
     expect(await refusalOf(loadConfig('gone.yaml', {}, directory))).toMatchObject({
       code: 'CONFIG_INVALID',
-      message: 'The configuration file gone.yaml, named by --config, cannot be read (ENOENT). Name a file that this user may read.',
+      message:
+        'The configuration file gone.yaml, named by --config, cannot be read (ENOENT). Name a file that this user may read.',
     });
     expect((await refusalOf(loadConfig(undefined, { COUNTERSIGN_CONFIG: 'gone.yaml' }, directory))).message).toContain(
       'named by COUNTERSIGN_CONFIG',
