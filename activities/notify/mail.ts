@@ -125,7 +125,7 @@ function recipientsOf({ to, requests }: Message, channel: MailChannel, compared:
   return { to: others, isForNobody: !isWanted };
 }
 
-const Rejected = z.array(z.object({ recipient: z.string(), responseCode: z.number().catch(0) })).catch([]);
+const Rejected = z.array(z.object({ recipient: z.coerce.string(), responseCode: z.number().catch(0) })).catch([]);
 
 /** Returns a function that tells whether the whole mail has been written to the server. */
 function watched(transport: Transporter): () => boolean {

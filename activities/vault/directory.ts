@@ -108,8 +108,8 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
 
 /** True of a file that no writer has just emptied: a crash of the file system did, or a copy that broke off. */
 async function isLeftEmpty(path: string): Promise<boolean> {
-  const { size, mtimeMs } = await stat(path);
-  return size === 0 && Date.now() - mtimeMs > LISTS_ARE_NEWER_MS;
+  const found = await stat(path).catch(() => undefined);
+  return found?.size === 0 && Date.now() - found.mtimeMs > LISTS_ARE_NEWER_MS;
 }
 
 /** Ascending. */

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { CallToolParts } from '../../../../activities/gate/send.ts';
 import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
+import { ListingFailure } from '../../../../activities/mcp/listing.ts';
 import type { CallProgress, ServerConnection } from '../../../../activities/mcp/port.ts';
 import { Conditions } from '../../../../activities/policy/condition.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
@@ -292,6 +293,28 @@ describe('the dispatch activity as Temporal sees it: alive from first to last, a
       });
       expect(list).not.toHaveBeenCalled();
       expect(done).toEqual([]);
+    });
+
+    test('the list before a call goes by the way that they watch: a server that cannot be listed opens its breaker', async () => {
+      const limits = limitsOf({ breaker: { failures: 1, openSeconds: 60 } });
+      const { server } = partsWith({});
+      const away = async (): Promise<never> =>
+        await Promise.reject(new ListingFailure('TOOL_UNAVAILABLE', 'no connection', {}, { health: 'down' }));
+      const list: CallToolParts['liveTools']['current'] = async (
+        principal,
+        tool,
+        _shown,
+        _catalog,
+        signal,
+        through,
+      ) => {
+        const { name, url: at } = principal.server;
+        await through?.list({ name, url: at, headers: {}, protocol: 'auto', secrets: [] }, signal);
+        return { tool, secrets: [] };
+      };
+      const parts = { limits, liveTools: { current: list }, server: { ...server, list: away } };
+      expect(await dispatched(parts)).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+      expect(await dispatched(parts)).toMatchObject({ kind: 'not-sent', held: { by: 'breaker' } });
     });
 
     test('what may not be called is refused, and waits for nobody', async () => {

@@ -150,7 +150,7 @@ describe('while it waits', () => {
     await expect(run(waiting, {}, environment)).rejects.toBeInstanceOf(CancelledFailure);
   });
 
-  test('it beats at once, and every five seconds until it ends', async () => {
+  test('it beats at once, and every two seconds until it ends', async () => {
     const environment = mockEnvironment();
     let beats = 0;
     environment.on('heartbeat', () => (beats += 1));
