@@ -18,7 +18,7 @@ import { during } from '../support/world/during.ts';
 jest.setTimeout(120_000);
 
 const server = during(() => startRecordingServer());
-const base = during(() => worldOf('base', 30));
+const base = during(() => worldOf('base', 30, {}, {}));
 
 /** Tool calls that this worker has finished, by its own log. */
 function completedCalls(worker: WorkerProcess): number {
@@ -34,9 +34,10 @@ async function worldOf(
   name: string,
   shutdownGraceSeconds: number,
   models: FaultWorld['config']['models'] = {},
+  shared: Partial<Pick<FaultWorld, 'engine' | 'bundle'>> = { engine: base.engine, bundle: base.bundle },
 ): Promise<FaultWorld> {
   return await startFaultWorld({
-    ...(base === undefined ? {} : { engine: base.engine, bundle: base.bundle }),
+    ...shared,
     config: {
       taskQueue: name,
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },

@@ -5,13 +5,14 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { stuckRuns } from '../../gateway/projection/visibility.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { until } from '../support/until.ts';
-import { useEngine } from '../support/world/world.ts';
+import { startEngine } from '../support/engine.ts';
+import { during } from '../support/world/during.ts';
 
 /** Temporal marks a run after five attempts, with pauses between them. */
 const MARKED_MS = 120_000;
 jest.setTimeout(2 * MARKED_MS);
 
-const engine = useEngine();
+const engine = during(() => startEngine());
 
 /** True if the server marks such runs; the dev server of the tests may be too old. */
 async function marksRuns(): Promise<boolean> {

@@ -20,9 +20,10 @@ import { LOOPBACK } from '../support/egress.ts';
 import { withCode, refusalOf } from '../support/refusal.ts';
 import { until } from '../support/until.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
-import { useEngine } from '../support/world/world.ts';
+import { startEngine } from '../support/engine.ts';
+import { during } from '../support/world/during.ts';
 
-const engine = useEngine();
+const engine = during(() => startEngine());
 
 describe('at its start', () => {
   /** Without any search attribute; and with one of them as another type than ours. */

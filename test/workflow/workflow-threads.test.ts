@@ -5,13 +5,14 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { replaceThreads } from '../../workers/workflow-threads.ts';
-import { useEngine } from '../support/world/world.ts';
+import { startEngine } from '../support/engine.ts';
+import { during } from '../support/world/during.ts';
 
 const sent = jest.spyOn(WorkerThreadClient.prototype, 'send');
 // A thread is silent after two seconds.
 replaceThreads({ lookMs: 100, looks: 20 });
 
-const engine = useEngine();
+const engine = during(() => startEngine());
 
 /** A worker that serves this file of workflows alone. */
 async function workerOf(file: string): Promise<{ worker: Worker; connection: NativeConnection }> {
