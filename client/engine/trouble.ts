@@ -136,6 +136,11 @@ function wayOut(about: Subject): string {
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }
 
+/** Returns the answer of a worker by which the next workflow task fails as the query did, if the error comes from one. */
+export function unreadableBy({ cause }: CountersignError): Error | undefined {
+  return isUnreplayable(cause) || isKeyGone(cause) ? cause : undefined;
+}
+
 /** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
@@ -147,7 +152,7 @@ function isUnreadHere(error: unknown): boolean {
 }
 
 /** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
-function isKeyGone(error: unknown): boolean {
+function isKeyGone(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
 }
 
