@@ -115,7 +115,7 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
       throw invalid(server, 'states a binding that is not in canonical form');
     const expiredAt = isoOf(expected.exp);
     if (now() >= expected.exp * 1_000) {
-      const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
+      const message = `The grant for ${server} expired at ${expiredAt}. Give this run a fresh one, and the next run one that lasts as long as it may wait.`;
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
     return expiredAt;

@@ -79,6 +79,7 @@ describe('a sealed grant', () => {
       code: 'GRANT_EXPIRED',
       facts: { server: 'notes', expiredAt: '2026-03-01T12:01:00.000Z' },
     });
+    expect(error.message).toContain('Give this run a fresh one');
   });
 
   test('S1.6: a missing one is named as missing', async () => {
