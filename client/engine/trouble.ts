@@ -126,14 +126,14 @@ export function takesNoUpdates(error: unknown): boolean {
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
   const { title, stuck, facts } = namingOf(about);
   if (NOBODY_POLLS.test(reason)) {
-    const message = `${title} cannot take a workflow task: no worker is there for it, or not for some minutes now. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id.`;
+    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id.`;
     return new CountersignError(stuck, message, facts, { cause });
   }
   const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
   return new CountersignError(stuck, message, facts, { cause });
 }
 
-/** Words of Temporal for a query whose task queue has been without a poller for minutes. */
+/** Words of Temporal for a query to a task queue that nobody polls any more. */
 const NOBODY_POLLS = /no poller seen/i;
 
 /** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
