@@ -123,9 +123,14 @@ export function oauthFailure(
   const { code, reason } = explain(error, exchange);
   const mayPass = code === 'TOKEN_UNAVAILABLE';
   const retryAfterMs = mayPass ? exchange.retryAfterMs() : undefined;
+  const check = `heck servers.${server}.credentials and the client at its issuer.`;
+  // RFC 6749 §5.2: what is wrong is the refresh token or the assertion, and mostly not the configuration.
+  const isSpent = reason === 'answered invalid_grant';
   const next = mayPass
     ? 'It may pass: try again.'
-    : `Check servers.${server}.credentials and the client at its issuer.`;
+    : isSpent
+      ? `What it was shown has ended, was revoked, or was used before: its owner authorizes anew, and a fresh one goes to the vault or the run. If that does not help, c${check}`
+      : `C${check}`;
   return tokenError(code, `No token for ${server}: its authorization server ${issuer} ${reason}. ${next}`, {
     server,
     issuer,

@@ -82,7 +82,7 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
     const { server } = request;
     if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
     const key = keys.get(keyIdOf(jwe, server));
-    if (key === undefined) throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
+    if (key === undefined) throw unknownKey(server);
     const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
     // Members are named: one that the schema does not know, such as an unprotected header, has no effect.
     const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
@@ -115,7 +115,7 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
       throw invalid(server, 'states a binding that is not in canonical form');
     const expiredAt = isoOf(expected.exp);
     if (now() >= expected.exp * 1_000) {
-      const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
+      const message = `The grant for ${server} expired at ${expiredAt}. Give this run a fresh one, and the next run one that lasts as long as it may wait.`;
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
     return expiredAt;
@@ -123,7 +123,13 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
 }
 
 function invalid(server: string, reason: string): CountersignError {
-  const message = `The grant for ${server} ${reason}. Seal a grant for this run and start it again.`;
+  const message = `The grant for ${server} ${reason}. Give this run a fresh grant.`;
+  return tokenError('GRANT_INVALID', message, { server });
+}
+
+/** The grant is good: a key was removed from a worker too early, or the client seals to another zone's key. */
+function unknownKey(server: string): CountersignError {
+  const message = `The grant for ${server} is sealed to a key that this worker does not have (grants.keys). If the key was removed, put it back as the last on all workers, so that other runs go on; this run is given a fresh grant.`;
   return tokenError('GRANT_INVALID', message, { server });
 }
 

@@ -2,12 +2,12 @@
  * Reads a run that answers nothing because its workflow tasks fail. It reads the run's history, as far as this build
  * replays it.
  *
- * 1. A run counts as stuck only if its history says that a task has failed. A run that no worker serves is not read
- *    like this.
+ * 1. A run counts as stuck only if its history says that a task has failed, or a worker has answered that it cannot
+ *    replay the run: one that waits has no task until something comes. A run that no worker serves is not read like this.
  * 2. A command that shows such a run says up to which event it was read.
  */
-import { troubleOf } from '../../client/engine/trouble.ts';
-import { type FailingTask, failingTask } from '../../client/engine/executions.ts';
+import { troubleOf, unreadableBy } from '../../client/engine/trouble.ts';
+import { comingTask, type FailingTask, failingTask } from '../../client/engine/executions.ts';
 import { entriesFrom } from '../../client/ledger/ledger.ts';
 import { type DiscardedCall, discardedPart, livingHistory } from '../../client/run/recovery.ts';
 import { TimeIsUp } from '../../client/run/watch.ts';
@@ -57,7 +57,7 @@ export async function toldOrRead<T>(
     if (!(error instanceof CountersignError) || !MAY_BE_STUCK.includes(error.code)) throw error;
     // A watch whose time is over was answered until then, so the run is not stuck.
     if (error.cause instanceof TimeIsUp) throw error;
-    const stuck = await readStuck(session, runId).catch((unread: unknown) => {
+    const stuck = await readStuck(session, runId, error).catch((unread: unknown) => {
       const { code, message } = troubleOf(unread, runId);
       // Nobody answers at all, which the first error says already.
       if (SILENCE.includes(code)) throw error;
@@ -73,12 +73,17 @@ export async function toldOrRead<T>(
   }
 }
 
-async function readStuck({ client, settings, deadlineMs }: Session, runId: string): Promise<StuckRun | undefined> {
+async function readStuck(
+  { client, settings, deadlineMs }: Session,
+  runId: string,
+  error: CountersignError,
+): Promise<StuckRun | undefined> {
   const { history, runId: execution } = await client.connection.withDeadline(
     Date.now() + deadlineMs,
     async () => await livingHistory(client, runId),
   );
-  const failing = failingTask(history);
+  const answer = unreadableBy(error);
+  const failing = failingTask(history) ?? (answer && comingTask(history, answer));
   if (failing === undefined) return undefined;
   const options = await readingOptions(settings, client.options.namespace);
   const { answersOf, soundnessOf } = await import('../../workers/replay/replayed-run.ts');

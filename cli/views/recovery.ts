@@ -121,7 +121,9 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
     ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
     ['way out', wayOut(stuck)],
   ]);
-  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${rows}`;
+  const since =
+    failing.at === undefined ? 'no worker of it can replay it' : `its workflow task fails since ${visible(failing.at)}`;
+  return `${paint('red', 'stuck')}  ${visible(runId)}: ${since}\n${rows}`;
 }
 
 function wayOut(stuck: StuckRun): string {
@@ -139,7 +141,8 @@ function otherWayOut({ runId, task, failing: { build } }: StuckRun): string {
 /** Makes the error that ends the watching of a stuck run. @param cursor number of the first entry that was not shown */
 export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
   const { runId, failing, upTo, of } = stuck;
-  const message = `Run ${runId} is stuck since ${failing.at}: ${failing.message.replace(/\.+$/, '')}. What stands above was read from its history up to event ${upTo} of ${of}. The way out: ${wayOut(stuck)}. Then watch it again from entry ${cursor} on.`;
+  const since = failing.at === undefined ? '' : ` since ${failing.at}`;
+  const message = `Run ${runId} is stuck${since}: ${failing.message.replace(/\.+$/, '')}. What stands above was read from its history up to event ${upTo} of ${of}. The way out: ${wayOut(stuck)}. Then watch it again from entry ${cursor} on.`;
   return new CountersignError('RUN_STUCK', message, { runId, cursor, readTo: upTo, of });
 }
 

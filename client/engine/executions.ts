@@ -82,7 +82,8 @@ export function activityIn(event: HistoryEvent) {
 }
 
 export interface FailingTask {
-  readonly at: string;
+  /** Absent if no task has failed yet, and workers answer queries with the reason for which the next one will. */
+  readonly at?: string;
   readonly message: string;
   /** The build with which the run stays; absent without versions. */
   readonly build?: string;
@@ -99,12 +100,19 @@ export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTa
   const failed = since.findLast(({ workflowTaskFailedEventAttributes: task }) => task && !task.newRunId);
   const message = failed?.workflowTaskFailedEventAttributes?.failure?.message;
   if (failed === undefined) return undefined;
-  const { deploymentVersion, versioningBehavior } = events?.[last]?.workflowTaskCompletedEventAttributes ?? {};
-  return {
-    at: new Date(tsToMs(failed.eventTime)).toISOString(),
-    message: sentenceOf(message ?? ''),
-    ...defined({ build: (versioningBehavior === PINNED && deploymentVersion?.buildId) || undefined }),
-  };
+  const at = new Date(tsToMs(failed.eventTime)).toISOString();
+  return { at, message: sentenceOf(message ?? ''), ...stayingWith(events?.[last]) };
+}
+
+/** Returns the next workflow task of a run that waits, if it is known by an answer to a query that it will fail. */
+export function comingTask({ events = [] }: Pick<History, 'events'>, answer: Error): FailingTask {
+  const last = (events ?? []).findLast((event) => event.workflowTaskCompletedEventAttributes);
+  return { message: sentenceOf(answer.message), ...stayingWith(last) };
+}
+
+function stayingWith(completed: NonNullable<History['events']>[number] | undefined): { readonly build?: string } {
+  const { deploymentVersion, versioningBehavior } = completed?.workflowTaskCompletedEventAttributes ?? {};
+  return defined({ build: (versioningBehavior === PINNED && deploymentVersion?.buildId) || undefined });
 }
 
 /** Waits for news of an execution; undefined if there is none before the deadline of the call. */

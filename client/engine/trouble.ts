@@ -125,15 +125,27 @@ export function takesNoUpdates(error: unknown): boolean {
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
   const { title, stuck, facts } = namingOf(about);
+  if (NOBODY_POLLS.test(reason)) {
+    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id.`;
+    return new CountersignError(stuck, message, facts, { cause });
+  }
   const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
   return new CountersignError(stuck, message, facts, { cause });
 }
+
+/** Words of Temporal for a query to a task queue that nobody polls any more. */
+const NOBODY_POLLS = /no poller seen/i;
 
 /** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
 function wayOut(about: Subject): string {
   const id = lastWord(workflowIdOf(about));
   const reading = typeof about === 'string' ? 'show' : 'ledger';
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
+}
+
+/** Returns the answer of a worker by which the next workflow task fails as the query did, if the error comes from one. */
+export function unreadableBy({ cause }: CountersignError): Error | undefined {
+  return isUnreplayable(cause) || isKeyGone(cause) ? cause : undefined;
 }
 
 /** True if the error is the answer of a worker that cannot replay the run. */
@@ -147,7 +159,7 @@ function isUnreadHere(error: unknown): boolean {
 }
 
 /** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
-function isKeyGone(error: unknown): boolean {
+function isKeyGone(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
 }
 

@@ -57,6 +57,13 @@ beforeAll(async () => {
   run = await strayed.start(steps, {}, { runId: 'strayed' });
   await decideNext(run, 'ann');
   await requestFor(run, 't3.c0');
+  const quiet = await strayed.start(
+    [{ calls: [call('bank/pay', 'quiet')] }, { calls: [call('bank/pay', 'quieter')] }, END],
+    {},
+    { runId: 'quiet' },
+  );
+  await decideNext(quiet, 'ann');
+  await requestFor(quiet, 't2.c0');
   const first = strayed.countersign.catalog('shelf');
   await connected(first, bank.url);
   // Each on the version that the one before it made.
@@ -154,6 +161,16 @@ describe('a run', () => {
       requests: [{ callId: 't1.c0', status: 'open' }],
       stuck: { readTo: expect.any(Number) },
     });
+  });
+
+  test('one that waits is read as well, before any task of it has failed', async () => {
+    const { events } = await world.client.workflow.getHandle('quiet').fetchHistory();
+    expect(events?.some(({ workflowTaskFailedEventAttributes: failed }) => failed)).toBe(false);
+    const shown = await cli('show', 'quiet');
+    expect(shown).toMatchObject({ exitCode: 0, err: '' });
+    for (const part of ['stuck  quiet: no worker of it can replay it', 'TMPRL1100', '1 call waits for a decision'])
+      expect(shown.out).toContain(part);
+    expect((await cli('requests', 'quiet')).out).toContain('t1.c0  bank/pay');
   });
 
   test('watch tells what can be read, and ends with the way out', async () => {

@@ -60,6 +60,9 @@ describe('a sealed grant', () => {
     expect((await open(zone, sealedAfter, { keys })).accessToken).toBe(TOKEN);
     const error = await refusalOf(open(zone, sealedBefore, { keys: privateKeysOf(other) }));
     expect(error).toMatchObject({ code: 'GRANT_INVALID', message: expect.stringContaining('grants.keys') });
+    // The run waits for a fresh one: nothing is started again for it.
+    expect(error.message).toMatch(/put it back as the last on all workers.*this run is given a fresh grant/);
+    expect(error.message).not.toMatch(/start/);
   });
 
   test('does not open with another private key under the same key id', async () => {
@@ -76,6 +79,7 @@ describe('a sealed grant', () => {
       code: 'GRANT_EXPIRED',
       facts: { server: 'notes', expiredAt: '2026-03-01T12:01:00.000Z' },
     });
+    expect(error.message).toContain('Give this run a fresh one');
   });
 
   test('S1.6: a missing one is named as missing', async () => {
@@ -157,6 +161,7 @@ describe('a grant that was tampered with (INV-S1)', () => {
   test.each(bound)('F15: does not open for %s', async (_what, request, reason) => {
     const error = await refusalOf(open(zone, await seal(zone), { request }));
     expect(error).toMatchObject({ code: 'GRANT_INVALID', message: expect.stringContaining(reason) });
+    expect(error.message).toMatch(/\. Give this run a fresh grant\.$/);
   });
 
   test('any change of any character of any part makes it useless', async () => {

@@ -2,8 +2,8 @@
 import { expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { stuckText } from '../../../../cli/views/recovery.ts';
-import { failingTask } from '../../../../client/engine/executions.ts';
+import { stuckError, stuckText } from '../../../../cli/views/recovery.ts';
+import { comingTask, failingTask } from '../../../../client/engine/executions.ts';
 import { ZONE_KEY_GONE } from '../../../../client/engine/trouble.ts';
 
 /** @param behavior 1: pinned, 2: to the current build with each task */
@@ -27,6 +27,16 @@ test('a run that stays with a build is moved from it: another worker alone does 
 
 test('a run that stays with none goes on with a worker that replays it', () => {
   expect(textOf(2)).toMatch(/replays all of it: run it as a worker, and the run goes on/);
+});
+
+test('a run that waits says that it cannot be replayed: no task of it fails yet, and none gets a date', () => {
+  const deploymentVersion = { deploymentName: 'agents', buildId: 'bad0' };
+  const waiting = { events: [{ workflowTaskCompletedEventAttributes: { deploymentVersion, versioningBehavior: 1 } }] };
+  const failing = comingTask(waiting, new Error('[TMPRL1100] no good'));
+  const stuck = { runId: 'r', failing, upTo: 2, of: 2, answers: {}, calls: [] };
+  const shown = stuckText(stuck, plain);
+  expect(shown).toMatch(/^stuck {2}r: no worker of it can replay it\n.+TMPRL1100.+\n.+\n.+drain bad0 --move/);
+  expect(stuckError(stuck, 3).message).toMatch(/^Run r is stuck: \[TMPRL1100\] no good\. /);
 });
 
 test('words that a removed key and a bad build have in common leave both ways out', () => {

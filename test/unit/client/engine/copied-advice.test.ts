@@ -30,6 +30,19 @@ test('in advice of the library', () => {
   }
 });
 
+test('a run without a worker has one started: it is not recovered, and nothing can be read of it', () => {
+  const details = 'no poller seen for task queue recently, worker may be down';
+  const cause = Object.assign(new Error(details), {
+    code: grpcStatus.FAILED_PRECONDITION,
+    details,
+    metadata: new Metadata(),
+  });
+  const stuck = troubleOf(new ServiceError('It fails.', { cause }), 'run-1');
+  expect(stuck.code).toBe('RUN_STUCK');
+  expect(stuck.message).toContain('Start a worker');
+  expect(stuck.message).not.toMatch(/countersign (?:show|recover)/);
+});
+
 test('after a start', async () => {
   // Sound: a run that was there before is asked nothing, and nothing is written.
   const run = { runId: RUN, started: false } as unknown as RunHandle & { readonly started: boolean };
