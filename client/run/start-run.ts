@@ -20,7 +20,7 @@ import {
   SPEC_HASH_MEMO,
   TICKET_MEMO,
 } from '../../contracts/names.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
+import { assertEnds, parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { isGateRun, isTicketId } from '../../domain/gate/ticket.ts';
@@ -67,6 +67,7 @@ export async function startRun(
   const { runId } = options;
   assertOwnId(options);
   const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
+  assertEnds(given, 'SPEC_INVALID', 'run spec');
   const finding = screenSpec(given, UNSENT);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = [...tokens.keys()];

@@ -52,3 +52,20 @@ test('without an id no run is started, read or decided, and the error says what 
   const none = { runId: 'run-1' } as unknown as Parameters<Countersign['startRun']>[0];
   await expect(countersign.startRun(none)).rejects.toMatchObject({ code: 'SPEC_INVALID' });
 });
+
+test('a call or spec that holds itself is refused, and does not take the memory of the process', async () => {
+  const countersign = new Countersign({ client: {} as Client });
+  // Sound: so a caller without types gives an object of an ORM.
+  const order: Record<string, never> = {};
+  Object.assign(order, { lines: [{ order }] });
+  const call = { server: 'ledger', tool: 'book', arguments: { order }, initiator: { id: 'ann' } };
+  await expect(countersign.call({ runId: 'call-1', call })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path: 'arguments.order.lines[0].order' },
+  });
+  const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' }, policy: order };
+  await expect(countersign.startRun({ runId: 'run-1', spec })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path: 'policy.lines[0].order' },
+  });
+});
