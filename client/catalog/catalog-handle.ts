@@ -35,7 +35,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { parseConnect } from '../../domain/shapes/inputs.ts';
+import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { namingOf } from '../engine/trouble.ts';
@@ -96,7 +96,8 @@ export class CatalogHandle {
   ): Promise<CatalogAck> {
     const connect = catalogMessage(
       CatalogConnect,
-      { ...input, url: canonicalServerUrl(String(input.url)) },
+      // A caller without types may give nothing.
+      isFields(input) ? { ...input, url: canonicalServerUrl(String(input.url)) } : {},
       'connection',
     );
     const checked = parseConnect(connect);
