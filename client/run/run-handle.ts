@@ -353,7 +353,7 @@ export class RunHandle {
     try {
       const { status } = await this.#engine.call(this.runId, () => this.#handle.describe());
       if (status.name === 'RUNNING') return error;
-      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`;
+      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed. Its result and its ledger say what became of it.`;
       return new CountersignError('RUN_CLOSED', message, { runId: this.runId });
     } catch {
       return error;
