@@ -22,6 +22,7 @@ import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@t
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import { UNDECODABLE } from '../../contracts/payload-converter.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
@@ -45,7 +46,8 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
     return trouble(stuck, message);
   }
   const coded = codedFailureIn(error);
-  if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
+  if (coded !== undefined)
+    return trouble(coded.code, advised(coded.message, 'send it again'), { ...facts, ...coded.facts });
   if (isUnprocessed(error))
     return trouble(
       'ENGINE_UNAVAILABLE',
@@ -189,12 +191,20 @@ function uncertain(about: Subject, cause: unknown): CountersignError {
 function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
   const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
+  if (coded !== undefined) {
+    const message = advised(coded.message, 'start it under another id');
+    return new CountersignError(coded.code, message, { ...coded.facts, ...facts }, { cause: error });
+  }
   if (error.cause instanceof CancelledFailure)
     return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
   const message = `${title} ended without a result: ${error.cause?.message ?? error.message}`;
   return new CountersignError('RUN_FAILED', message, facts, { cause: error });
+}
+
+/** A workflow says of a message that it cannot be read; only its sender can do anything about that. */
+function advised(message: string, then: string): string {
+  if (!message.includes(UNDECODABLE.sealed)) return message;
+  return `${message} Give this client and all workers the same encryption.keys, and ${then}.`;
 }
 
 /** What a call is about, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */

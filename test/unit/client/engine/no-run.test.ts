@@ -1,7 +1,8 @@
 /** The id of a catalog, or of a workflow of one's own, in the place of a run's: that is no fault of the service. */
 import { expect, test } from '@jest/globals';
-import { QueryNotRegisteredError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { QueryNotRegisteredError, WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
+import { failureOf } from '../../../../contracts/failure.ts';
 import { troubleOf } from '../../../../client/engine/trouble.ts';
 
 const ANSWERS = [
@@ -40,4 +41,21 @@ test('another failure of a query or an update is told as it is', () => {
   const failed = new WorkflowUpdateFailedError('Workflow Update failed', ApplicationFailure.nonRetryable('no'));
   expect(troubleOf(failed, 'nightly').code).toBe('INTERNAL');
   expect(troubleOf(new QueryNotRegisteredError('no', 3), 'nightly').code).toBe('INTERNAL');
+});
+
+test('what the workers have no key for is told with what its sender can do', () => {
+  const coded = (code: 'SPEC_INVALID' | 'DECISION_INVALID') =>
+    failureOf(code, 'It is encrypted, and encryption.keys does not have its key. Nothing was done.', {});
+  const update = new WorkflowUpdateFailedError('Workflow Update failed', coded('DECISION_INVALID'));
+  expect(troubleOf(update, 'nightly')).toMatchObject({
+    code: 'DECISION_INVALID',
+    message: expect.stringMatching(
+      /done\. Give this client and all workers the same encryption\.keys, and send it again\.$/,
+    ),
+  });
+  const run = new WorkflowFailedError('Workflow execution failed', coded('SPEC_INVALID'), 'NON_RETRYABLE_FAILURE');
+  expect(troubleOf(run, 'nightly')).toMatchObject({
+    code: 'SPEC_INVALID',
+    message: expect.stringMatching(/the same encryption\.keys, and start it under another id\.$/),
+  });
 });
