@@ -17,7 +17,6 @@ import { parseAs } from '../contracts/schemas/parse.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import { Script } from '../contracts/schemas/script.ts';
-import { bounded } from '../domain/text/escape.ts';
 import type { WorkflowBundle } from '../workers/bundle.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { checkConfig } from '../workers/config/checks.ts';
@@ -202,9 +201,8 @@ export async function assertGoesOn(
 ): Promise<void> {
   const { status } = await client.workflow.getHandle(run.runId).describe();
   if (status.name === 'RUNNING') return;
-  const { status: how, output } = await run.result();
-  const said = typeof output === 'string' ? `: ${bounded(output, 200)}` : '';
-  const message = `Run ${run.runId} is over (${how}${said}), and too few of its requests are open. Its ledger says what became of its calls: await run.ledger().`;
+  const { status: how } = await run.result();
+  const message = `Run ${run.runId} is over (${how}), and too few of its requests are open. Its ledger says what became of its calls: await run.ledger().`;
   throw new CountersignError('RUN_CLOSED', message, { runId: run.runId });
 }
 

@@ -143,10 +143,12 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
-/** True if a worker could not decrypt which page is asked for, in the words of `workflows/entity/entity.ts`. */
+/** True if a worker could not decrypt which page, or since when, is asked for, in the words of `workflows/entity/entity.ts`. */
 function isUnreadHere(error: unknown): boolean {
-  return error instanceof QueryNotRegisteredError && / is encrypted\b.*: ask with two numbers/.test(error.message);
+  return error instanceof QueryNotRegisteredError && UNREAD_THERE.test(error.message);
 }
+
+const UNREAD_THERE = / is encrypted\b.*: ask with two numbers|What is asked about is encrypted\b/;
 
 /** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
 function isKeyGone(error: unknown): boolean {
@@ -192,7 +194,10 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
   if (coded !== undefined) {
-    const message = advised(coded.message, 'start it under another id');
+    const message = advised(
+      coded.message,
+      typeof about === 'string' ? 'start it under another id' : 'connect it again',
+    );
     return new CountersignError(coded.code, message, { ...coded.facts, ...facts }, { cause: error });
   }
   if (error.cause instanceof CancelledFailure)

@@ -41,7 +41,7 @@ test('a wait for requests ends with the run, and says how', async () => {
   await expect(assertGoesOn(clientOf('RUNNING'), ended)).resolves.toBeUndefined();
   await expect(assertGoesOn(clientOf('COMPLETED'), ended)).rejects.toMatchObject({
     code: 'RUN_CLOSED',
-    message: expect.stringContaining('Run run-1 is over (completed: Booked.), and too few'),
+    message: expect.stringContaining('Run run-1 is over (completed), and too few'),
     facts: { runId: 'run-1' },
   });
   const failed = runOf(async () => await Promise.reject(new CountersignError('MODEL_UNKNOWN', 'There is none.')));
