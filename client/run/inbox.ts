@@ -26,7 +26,11 @@ export interface WaitingRun {
 /** A name that this filter does not know would filter nothing, and show one person what waits for others. */
 const Filter = z.strictObject({
   tenant: z.string().optional(),
-  approver: z.strictObject({ id: z.string().optional(), groups: z.array(z.string()).optional() }).optional(),
+  // A backend gives the person as it knows them, with more fields.
+  approver: z
+    .looseObject({ id: z.string().optional(), groups: z.array(z.string()).optional() })
+    .refine(({ id, groups }) => id !== undefined || groups !== undefined, 'must have an id or groups')
+    .optional(),
   most: z.unknown().optional(),
 });
 

@@ -84,6 +84,12 @@ test.each<[name: string, code: string, path: string | undefined, act: (countersi
   ['one decision in place of a list', 'DECISION_INVALID', undefined, (it) => it.run('run-1').decideAll(untyped({}))],
   ['a name in place of an approver', 'USAGE', 'approver', (it) => it.waiting({ approver: untyped('canary') })],
   ['a filter that is not known', 'USAGE', 'approvers', (it) => it.waiting(untyped({ approvers: { id: 'ann' } }))],
+  [
+    'an approver without id and groups',
+    'USAGE',
+    'approver',
+    (it) => it.waiting({ approver: untyped({ name: 'ann' }) }),
+  ],
   ['groups as text', 'USAGE', 'approver.groups', (it) => it.waiting({ approver: { groups: untyped('canary') } })],
   ['a connection of nothing', 'CATALOG_INVALID', 'by', (it) => it.catalog('bank').connect(untyped(undefined))],
   ['a grant of nothing', 'USAGE', undefined, (it) => it.run('run-1').sealGrant(untyped(undefined))],
