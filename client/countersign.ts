@@ -3,7 +3,9 @@
  * to Temporal only.
  */
 import type { Client } from '@temporalio/client';
+import { CountersignError } from '../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
+import { isFields } from '../domain/shapes/inputs.ts';
 import { CatalogHandle } from './catalog/catalog-handle.ts';
 import { listCatalogs, type ListedCatalog } from './catalog/list.ts';
 import { Engine } from './engine/engine.ts';
@@ -30,6 +32,9 @@ export interface CountersignOptions {
   readonly deadlineMs?: number;
 }
 
+const NO_CLIENT =
+  'client is missing. Give a Client of @temporalio/client: new Countersign({ client: new Client({ connection }) }).';
+
 export class Countersign {
   readonly #engine: Engine;
   readonly #servers: SealingTargets;
@@ -37,7 +42,10 @@ export class Countersign {
   readonly #taskQueue: string;
   readonly #signer: Signer | undefined;
 
+  /** @throws CountersignError `USAGE` without a client */
   constructor(options: CountersignOptions) {
+    // A caller without types may give none.
+    if (!isFields(options) || !isFields(options.client)) throw new CountersignError('USAGE', NO_CLIENT);
     const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, signer, deadlineMs } = options;
     this.#engine = new Engine(client, deadlineMs);
     this.#servers = servers;

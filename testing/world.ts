@@ -66,7 +66,7 @@ export interface TestWorld {
     spec?: Partial<RunSpecInput>,
     options?: Pick<StartRunOptions, 'authorizations'>,
   ): Promise<RunHandle>;
-  /** Waits until this many requests of the run are open (1), for 30 s at most. */
+  /** Waits until this many requests of the run are open (1), for 30 s at most; rejects once the run is over (`RUN_CLOSED`). */
   openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
   /** Waits until a request is open, and approves it as this person. */
   approveNext(run: RunHandle, approver: WorldApprover): Promise<ApprovalRequest>;
@@ -161,6 +161,7 @@ function worldOf(parts: Parts, config: Config): TestWorld {
     for (const end = Date.now() + OPEN_MS; ; await pause(POLL_MS)) {
       const open = (await run.requests()).filter(({ status }) => status === 'open');
       if (open.length >= count) return open;
+      await assertGoesOn(parts.client, run);
       if (Date.now() <= end) continue;
       const message = `Run ${run.runId} has ${open.length} open requests after ${OPEN_MS / 1_000} s, and ${count} were waited for.`;
       throw new CountersignError('RESULT_UNCERTAIN', message);
@@ -172,7 +173,7 @@ function worldOf(parts: Parts, config: Config): TestWorld {
       runs += 1;
       const model = `script-${runs}`;
       // Models are looked up for each step, so that each run may have its own script.
-      config.models[model] = { provider: 'scripted', script: Script.parse({ steps }) };
+      config.models[model] = { provider: 'scripted', script: parseAs(Script, { steps }, 'USAGE', 'script of the run') };
       const servers = Object.keys(config.servers).map((name) => ({ name }));
       const spec = { agent: { name: 'test', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
       return await parts.countersign.startRun({ runId: `run-${runs}`, spec, ...options });
@@ -188,6 +189,21 @@ function worldOf(parts: Parts, config: Config): TestWorld {
       return request;
     },
   };
+}
+
+/**
+ * A run that is over asks nobody any more, and a test that waited on would only run out of time.
+ * @throws CountersignError `RUN_CLOSED`, or with the code that ended the run
+ */
+export async function assertGoesOn(
+  client: Pick<Client, 'workflow'>,
+  run: Pick<RunHandle, 'runId' | 'result'>,
+): Promise<void> {
+  const { status } = await client.workflow.getHandle(run.runId).describe();
+  if (status.name === 'RUNNING') return;
+  const { status: how } = await run.result();
+  const message = `Run ${run.runId} is over (${how}), and too few of its requests are open. Its ledger says what became of its calls: await run.ledger().`;
+  throw new CountersignError('RUN_CLOSED', message, { runId: run.runId });
 }
 
 /** Keeps Temporal's information lines out of a test's output, unless the process has a runtime already. */

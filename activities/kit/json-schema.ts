@@ -83,14 +83,16 @@ export class ServerSchema {
   }
 
   /**
-   * Returns problems as `path: reason`, bounded, the innermost last; empty if the value fits.
+   * Returns problems as `path: reason`, bounded and without a full stop, the innermost last; empty if the value fits.
    * @throws SchemaUnusable if the schema refers to nowhere, or has a broken pattern
    */
   problems(value: unknown): readonly string[] {
     try {
       const { valid, errors } = this.#validator.validate(value);
       const last = valid ? [] : errors.slice(-MOST_ERRORS);
-      return last.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, ERROR_CHARACTERS));
+      return last.map(({ instanceLocation, error }) =>
+        `${instanceLocation}: ${error.replace(/\.$/, '')}`.slice(0, ERROR_CHARACTERS),
+      );
     } catch (error) {
       throw new SchemaUnusable(`cannot be applied (${error instanceof Error ? error.name : 'error'})`);
     }

@@ -35,7 +35,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { parseConnect } from '../../domain/shapes/inputs.ts';
+import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { namingOf } from '../engine/trouble.ts';
@@ -96,7 +96,8 @@ export class CatalogHandle {
   ): Promise<CatalogAck> {
     const connect = catalogMessage(
       CatalogConnect,
-      { ...input, url: canonicalServerUrl(String(input.url)) },
+      // A caller without types may give nothing.
+      isFields(input) ? { ...input, url: canonicalServerUrl(String(input.url)) } : {},
       'connection',
     );
     const checked = parseConnect(connect);
@@ -108,13 +109,27 @@ export class CatalogHandle {
     if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
     // A signature names one Temporal run, so that run must exist before anything is signed.
     if (this.#options.signer !== undefined) await this.#begin();
-    return await this.#sent('connect', connect, async (message, id) =>
+    const sent = this.#sent('connect', connect, async (message, id) =>
       client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(CATALOG_UPDATES.connect, {
         args: [message],
         startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
         ...id,
       }),
     );
+    return await sent.catch(async (error: unknown) => {
+      throw (await this.#whyNone(error)) ?? error;
+    });
+  }
+
+  /** A catalog that could not read what it was started with has ended at once: it says why, and not its update. */
+  async #whyNone(error: unknown): Promise<CountersignError | undefined> {
+    if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') return undefined;
+    try {
+      await this.#engine.read(this, async () => void (await this.#handle.result()), WHY_MS);
+    } catch (why) {
+      if (why instanceof CountersignError && why.code === 'CATALOG_INVALID') return why;
+    }
+    return undefined;
   }
 
   /**
@@ -258,6 +273,9 @@ export class CatalogHandle {
     }
   }
 }
+
+/** Time for the end of a workflow that took no update. */
+const WHY_MS = 2_000;
 
 type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
 

@@ -22,6 +22,7 @@ import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@t
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import { UNDECODABLE } from '../../contracts/payload-converter.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
@@ -45,7 +46,8 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
     return trouble(stuck, message);
   }
   const coded = codedFailureIn(error);
-  if (coded !== undefined) return trouble(coded.code, coded.message, { ...facts, ...coded.facts });
+  if (coded !== undefined)
+    return trouble(coded.code, advised(coded.message, 'send it again'), { ...facts, ...coded.facts });
   if (isUnprocessed(error))
     return trouble(
       'ENGINE_UNAVAILABLE',
@@ -153,10 +155,12 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
-/** True if a worker could not decrypt which page is asked for, in the words of `workflows/entity/entity.ts`. */
+/** True if a worker could not decrypt which page, or since when, is asked for, in the words of `workflows/entity/entity.ts`. */
 function isUnreadHere(error: unknown): boolean {
-  return error instanceof QueryNotRegisteredError && / is encrypted\b.*: ask with two numbers/.test(error.message);
+  return error instanceof QueryNotRegisteredError && UNREAD_THERE.test(error.message);
 }
+
+const UNREAD_THERE = / is encrypted\b.*: ask with two numbers|What is asked about is encrypted\b/;
 
 /** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
 function isKeyGone(error: unknown): error is QueryNotRegisteredError {
@@ -201,12 +205,23 @@ function uncertain(about: Subject, cause: unknown): CountersignError {
 function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
   const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
+  if (coded !== undefined) {
+    const message = advised(
+      coded.message,
+      typeof about === 'string' ? 'start it under another id' : 'connect it again',
+    );
+    return new CountersignError(coded.code, message, { ...coded.facts, ...facts }, { cause: error });
+  }
   if (error.cause instanceof CancelledFailure)
     return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
   const message = `${title} ended without a result: ${error.cause?.message ?? error.message}`;
   return new CountersignError('RUN_FAILED', message, facts, { cause: error });
+}
+
+/** A workflow says of a message that it cannot be read; only its sender can do anything about that. */
+function advised(message: string, then: string): string {
+  if (!message.includes(UNDECODABLE.sealed)) return message;
+  return `${message} Give this client and all workers the same encryption.keys, and ${then}.`;
 }
 
 /** What a call is about, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */

@@ -1,7 +1,9 @@
 /** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
+import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
 import { waitingNames } from '../../domain/request/onlooker.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
@@ -20,6 +22,17 @@ export interface WaitingRun {
   readonly startedAt: string;
   readonly pending: PendingMemo;
 }
+
+/** A name that this filter does not know would filter nothing, and show one person what waits for others. */
+const Filter = z.strictObject({
+  tenant: z.string().optional(),
+  // A backend gives the person as it knows them, with more fields.
+  approver: z
+    .looseObject({ id: z.string().optional(), groups: z.array(z.string()).optional() })
+    .refine(({ id, groups }) => id !== undefined || groups !== undefined, 'must have an id or groups')
+    .optional(),
+  most: z.unknown().optional(),
+});
 
 /** What waits for a decision, and what of it is not listed. */
 export interface Inbox {
@@ -40,7 +53,9 @@ const MOST_LOOKED_AT = 10_000;
  * Temporal lists in no order but the newest first, so all are read, and sorted here.
  * @throws CountersignError `CONFIG_INVALID` if none can be read, `USAGE`
  */
-export async function listWaiting(engine: Engine, { most = 100, ...filter }: InboxFilter): Promise<Inbox> {
+export async function listWaiting(engine: Engine, given: InboxFilter): Promise<Inbox> {
+  parseAs(Filter, given, 'USAGE', 'filter of what waits');
+  const { most = 100, ...filter } = given;
   if (!(most >= 0))
     throw new CountersignError('USAGE', 'most is no number of runs. Give 0 or more, or leave it out for 100.');
   const waiting: WaitingRun[] = [];
@@ -106,6 +121,12 @@ export async function decideAll(
   inputs: readonly DecisionInput[],
   decide: (input: DecisionInput) => Promise<DecisionAck>,
 ): Promise<readonly BatchAnswer[]> {
+  // A caller without types may give a single decision.
+  const given: unknown = inputs;
+  if (!Array.isArray(given)) {
+    const message = 'The decisions are not a list. Give a list of them; nothing was sent.';
+    throw new CountersignError('DECISION_INVALID', message);
+  }
   const lanes = new Lanes();
   return await Promise.all(
     inputs.map(async (input) => await lanes.run('all', async () => await answerTo(input, decide))),

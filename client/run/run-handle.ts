@@ -47,7 +47,7 @@ import {
   readEntries,
   readPinnedTools,
 } from '../ledger/ledger.ts';
-import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
+import { assertFresh, type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
@@ -138,6 +138,7 @@ export class RunHandle {
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
+    assertFresh(fresh);
     const { memo } = await this.#engine.read(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
@@ -352,7 +353,7 @@ export class RunHandle {
     try {
       const { status } = await this.#engine.call(this.runId, () => this.#handle.describe());
       if (status.name === 'RUNNING') return error;
-      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`;
+      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed. Its result and its ledger say what became of it.`;
       return new CountersignError('RUN_CLOSED', message, { runId: this.runId });
     } catch {
       return error;

@@ -8,6 +8,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { CallSpec, type CallSpecInput, type Dispatch, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { CallAnswer, type RunResult } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import type { RunHandle } from './run-handle.ts';
@@ -26,7 +27,9 @@ export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
 }
 
 /** Returns the options of the run of this call; its one token stands at its one server. */
-export function callOptions({ call, authorization, dispatch, ...options }: CallOptions): StartRunOptions {
+export function callOptions(given: CallOptions): StartRunOptions {
+  if (!isFields(given)) throw new CountersignError('SPEC_INVALID', 'The call is missing. Give { runId, call }.');
+  const { call, authorization, dispatch, ...options } = given;
   const { servers = [], ...plain } = callAsRun(call);
   const spec = { ...plain, ...defined({ dispatch }) };
   if (authorization === undefined) return { ...options, spec: { ...spec, servers } };

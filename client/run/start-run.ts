@@ -10,6 +10,8 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
+import { z } from 'zod';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
   DEFAULT_TASK_QUEUE,
@@ -20,7 +22,7 @@ import {
   SPEC_HASH_MEMO,
   TICKET_MEMO,
 } from '../../contracts/names.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
+import { assertEnds, parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { isGateRun, isTicketId } from '../../domain/gate/ticket.ts';
@@ -64,9 +66,12 @@ export async function startRun(
   options: StartRunOptions,
   signer?: Signer,
 ): Promise<boolean> {
-  const { runId } = options;
   assertOwnId(options);
+  const { runId } = options;
+  const { taskQueue, authorizations } = options;
+  parseAs(Start, defined({ taskQueue, authorizations }), 'SPEC_INVALID', 'start');
   const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
+  assertEnds(given, 'SPEC_INVALID', 'run spec');
   const finding = screenSpec(given, UNSENT);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = [...tokens.keys()];
@@ -84,8 +89,19 @@ export async function startRun(
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
 }
 
+/** What a caller without types may get wrong beside the id and the spec. */
+const Start = z.strictObject({
+  taskQueue: z
+    .string()
+    .regex(/^.{1,1000}$/su, 'must have 1 to 1000 characters: it is the taskQueue of the workers')
+    .optional(),
+  authorizations: z.record(z.string(), z.string()).optional(),
+});
+
 /** @throws CountersignError `SPEC_INVALID` without an id, and for one of another kind of workflow */
-function assertOwnId({ runId, ticketId }: StartRunOptions): void {
+function assertOwnId(options: StartRunOptions): void {
+  // A caller without types may give none.
+  const { runId, ticketId }: Partial<StartRunOptions> = isFields(options) ? options : {};
   if (typeof runId !== 'string' || runId === '') {
     const message = 'runId is missing: it must be a text that names the work. Nothing was started.';
     throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });

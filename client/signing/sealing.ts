@@ -7,6 +7,7 @@
  * 3. No error contains any part of the given value.
  */
 import type { importJWK, JWK } from 'jose';
+import { z } from 'zod';
 import { readAuthorization } from '../../contracts/access-token.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -89,6 +90,17 @@ export interface FreshGrant {
   /** Default: 30 days. */
   readonly expiresInSeconds?: number;
 }
+
+/** @throws CountersignError `USAGE` where a caller without types leaves a part out */
+export function assertFresh(fresh: FreshGrant): void {
+  parseAs(Fresh, fresh, 'USAGE', 'token to seal');
+}
+
+const Fresh = z.looseObject({
+  server: z.string(),
+  authorization: z.string(),
+  target: z.looseObject({ url: z.string(), key: z.looseObject({}) }),
+});
 
 const DEFAULT_SECONDS = 2_592_000;
 

@@ -39,7 +39,7 @@ export const people = {
 
 /** A secret after substitution. Never logged, never part of an error. */
 export const Secret = z.string().min(1);
-export const HttpUrl = z.url({ protocol: /^https?$/ });
+export const HttpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
 export const SocketAddress = z
   .string()

@@ -17,17 +17,27 @@ const SHOWN_PROBLEMS = 3;
  */
 export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode, what: string): T {
   const parsed = schema.safeParse(value);
-  // A schema of a map drops this name without a word, and with it the rule that somebody meant to state.
-  const dropped = parsed.success && STATING_RULES.has(code) ? protoIn(value) : undefined;
-  if (parsed.success && dropped === undefined) return parsed.data;
-  const problems = parsed.success
-    ? [{ path: pathText(dropped ?? []), reason: UNKNOWN_FIELD }]
-    : problemsOf(parsed.error, value);
+  const unsaid = parsed.success ? unsaidIn(value, STATING_RULES.has(code)) : undefined;
+  if (parsed.success && unsaid === undefined) return parsed.data;
+  const problems = unsaid !== undefined ? [unsaid] : parsed.success ? [] : problemsOf(parsed.error, value);
+  throw notValid(problems, code, what);
+}
+
+/**
+ * Refuses what holds itself, before anything looks into it: no JSON can say it, and a search in it never ends.
+ * @throws CountersignError with `code`
+ */
+export function assertEnds(value: unknown, code: ErrorCode, what: string): void {
+  const unsaid = unsaidIn(value, false);
+  if (unsaid !== undefined) throw notValid([unsaid], code, what);
+}
+
+function notValid(problems: readonly Problem[], code: ErrorCode, what: string): CountersignError {
   const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path === '' ? 'it' : path} ${reason}`);
   const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
   const first = problems[0]?.path;
   const message = `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`;
-  throw new CountersignError(code, message, first === undefined || first === '' ? {} : { path: first });
+  return new CountersignError(code, message, first === undefined || first === '' ? {} : { path: first });
 }
 
 /** Codes of input that holds policy, in which no name may be lost. */
@@ -42,18 +52,40 @@ interface Place {
   readonly within?: { readonly place: Place; readonly step: PropertyKey };
 }
 
-/** Finds a field called `__proto__`, however deep. It does not recurse: input may nest deeper than the stack. */
-function protoIn(input: unknown): Path | undefined {
+/**
+ * Finds what a schema passes, and JSON does not say: a value that holds itself, and, where `statesRules`, a field called
+ * `__proto__`, which a schema of a map drops without a word, and with it the rule that somebody meant to state. It does
+ * not recurse: input may nest deeper than the stack.
+ */
+function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
+  const seen = new Set<object>();
   const left: Place[] = [{ value: input }];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const { value } = place;
     if (value === null || typeof value !== 'object') continue;
-    if (Object.hasOwn(value, '__proto__')) return [...stepsTo(place).slice(0, MOST_STEPS), '__proto__'];
+    if (seen.has(value)) {
+      // What merely stands in two places has been looked at.
+      if (isWithin(value, place)) return { path: pathOf(place), reason: 'holds itself, which no JSON can say' };
+      continue;
+    }
+    seen.add(value);
+    if (statesRules && Object.hasOwn(value, '__proto__'))
+      return { path: pathOf(place, ['__proto__']), reason: UNKNOWN_FIELD };
     for (const [key, inner] of Object.entries(value))
       if (typeof inner === 'object')
         left.push({ value: inner, within: { place, step: Array.isArray(value) ? Number(key) : key } });
   }
   return undefined;
+}
+
+function isWithin(value: object, { within }: Place): boolean {
+  for (let outer = within?.place; outer !== undefined; outer = outer.within?.place)
+    if (outer.value === value) return true;
+  return false;
+}
+
+function pathOf(place: Place, more: Path = []): string {
+  return pathText([...stepsTo(place).slice(0, MOST_STEPS), ...more]);
 }
 
 function stepsTo(place: Place): PropertyKey[] {
@@ -189,6 +221,8 @@ function typeName(expected: string): string {
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
+  // JSON has no word for these three, and `typeof` calls them numbers.
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
   return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'this text' : `a ${typeof value}`;
 }
 

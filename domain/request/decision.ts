@@ -348,7 +348,9 @@ function refuseClosed(run: Run, state: CallState | undefined, callId: string): R
   }
   // Calls of closed turns are no longer in the state; a call of a turn that never was is unknown.
   if (state === undefined && !isOver(run, turnOf(callId)))
-    return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
+    return refuse('CALL_UNKNOWN', `This run has no call ${callId}. Read its requests: they name the calls that wait.`, {
+      callId,
+    });
   return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
 }
 

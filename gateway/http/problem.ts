@@ -17,7 +17,7 @@ export class Misfit extends CountersignError {
   readonly errors: readonly Problem[];
   constructor(errors: readonly Problem[], where: string) {
     const [first] = errors;
-    const told = first === undefined ? 'does not fit its schema' : `${first.path} ${first.reason}`.trim();
+    const told = first === undefined ? 'it does not fit its schema' : `${first.path || 'it'} ${first.reason}`;
     super('USAGE', `The ${where} is not valid: ${told}. Correct it and try again.`, defined({ path: first?.path }));
     this.errors = errors;
   }

@@ -89,6 +89,14 @@ const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
 } as const;
 
+/** Parts of a request as people call them, by Fastify's names. */
+const PARTS: Readonly<Record<string, string>> = {
+  body: 'body',
+  querystring: 'query',
+  params: 'path',
+  headers: 'header',
+};
+
 /** One function, because it is the one list of what all routes share. */
 export async function createServer({
   config,
@@ -125,7 +133,7 @@ export async function createServer({
     const read = (schema as unknown as z.ZodType).safeParse(input);
     return read.success
       ? { value: read.data }
-      : { error: new Misfit(problemsOf(read.error, input), httpPart ?? 'request') };
+      : { error: new Misfit(problemsOf(read.error, input), PARTS[httpPart ?? ''] ?? 'request') };
   });
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));

@@ -272,10 +272,14 @@ function keyIn(cursor: string, parts: number): readonly string[] {
 }
 
 export function noRun(runId: string): CountersignError {
-  return new CountersignError('RUN_NOT_FOUND', `There is no run ${runId} that you may see.`, { runId });
+  return new CountersignError(
+    'RUN_NOT_FOUND',
+    `There is no run ${runId} that you may see. Check its id: lists name the runs that you may see.`,
+    { runId },
+  );
 }
 
 function noCall(runId: string, callId: string): CountersignError {
-  const message = `Run ${runId} has no request for call ${callId} that you may see.`;
+  const message = `Run ${runId} has no request for call ${callId} that you may see. Check its id: the requests of the run name theirs.`;
   return new CountersignError('CALL_UNKNOWN', message, { runId, callId });
 }

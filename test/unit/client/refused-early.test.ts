@@ -3,6 +3,11 @@ import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { Countersign } from '../../../client/index.ts';
 
+const START = {
+  runId: 'run-1',
+  spec: { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } },
+};
+
 test('a change of a catalog that no payload could hold is refused before it is sent', async () => {
   // Sound, here and below: of a client nothing is used.
   const changes = Array.from({ length: 1_000 }, (_, index) => ({
@@ -51,4 +56,71 @@ test('without an id no run is started, read or decided, and the error says what 
   // Sound: as above.
   const none = { runId: 'run-1' } as unknown as Parameters<Countersign['startRun']>[0];
   await expect(countersign.startRun(none)).rejects.toMatchObject({ code: 'SPEC_INVALID' });
+});
+
+/** Sound: so a caller without types, or with a wrong variable, sends it. */
+const untyped = (value: unknown): never => value as never;
+
+test.each<[name: string, code: string, path: string | undefined, act: (countersign: Countersign) => unknown]>([
+  ['a client without options', 'USAGE', undefined, () => new Countersign(untyped(undefined))],
+  ['a client without a client', 'USAGE', undefined, () => new Countersign(untyped({}))],
+  ['a start of nothing', 'SPEC_INVALID', 'runId', (it) => it.startRun(untyped(undefined))],
+  ['an empty taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: '' })],
+  ['a long taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: 'q'.repeat(1_001) })],
+  ['no taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: untyped(null) })],
+  [
+    'authorizations as text',
+    'SPEC_INVALID',
+    'authorizations',
+    (it) => it.startRun({ ...START, authorizations: untyped('canary') }),
+  ],
+  [
+    'an authorization that is no text',
+    'SPEC_INVALID',
+    'authorizations.tickets',
+    (it) => it.startRun({ ...START, authorizations: { tickets: untyped({ token: 'canary' }) } }),
+  ],
+  ['a call of nothing', 'SPEC_INVALID', undefined, (it) => it.call(untyped(undefined))],
+  ['one decision in place of a list', 'DECISION_INVALID', undefined, (it) => it.run('run-1').decideAll(untyped({}))],
+  ['a name in place of an approver', 'USAGE', 'approver', (it) => it.waiting({ approver: untyped('canary') })],
+  ['a filter that is not known', 'USAGE', 'approvers', (it) => it.waiting(untyped({ approvers: { id: 'ann' } }))],
+  [
+    'an approver without id and groups',
+    'USAGE',
+    'approver',
+    (it) => it.waiting({ approver: untyped({ name: 'ann' }) }),
+  ],
+  ['groups as text', 'USAGE', 'approver.groups', (it) => it.waiting({ approver: { groups: untyped('canary') } })],
+  ['a connection of nothing', 'CATALOG_INVALID', 'by', (it) => it.catalog('bank').connect(untyped(undefined))],
+  ['a grant of nothing', 'USAGE', undefined, (it) => it.run('run-1').sealGrant(untyped(undefined))],
+  [
+    'a grant for nobody',
+    'USAGE',
+    'target',
+    (it) => it.run('run-1').sealGrant(untyped({ server: 'bank', authorization: 'canary' })),
+  ],
+])('%s is refused in words, and before anything is sent', async (_name, code, path, act) => {
+  const countersign = new Countersign({ client: {} as Client });
+  const refused = await Promise.resolve()
+    .then(() => act(countersign))
+    .catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code, facts: path === undefined ? {} : { path } });
+  expect(String(refused)).not.toContain('canary');
+});
+
+test('a call or spec that holds itself is refused, and does not take the memory of the process', async () => {
+  const countersign = new Countersign({ client: {} as Client });
+  // Sound: so a caller without types gives an object of an ORM.
+  const order: Record<string, never> = {};
+  Object.assign(order, { lines: [{ order }] });
+  const call = { server: 'ledger', tool: 'book', arguments: { order }, initiator: { id: 'ann' } };
+  await expect(countersign.call({ runId: 'call-1', call })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path: 'arguments.order.lines[0].order' },
+  });
+  const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' }, policy: order };
+  await expect(countersign.startRun({ runId: 'run-1', spec })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path: 'policy.lines[0].order' },
+  });
 });

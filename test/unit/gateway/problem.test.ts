@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { CountersignError, ERRORS, isErrorCode } from '../../../contracts/errors.ts';
 import { ProblemDetails } from '../../../contracts/schemas/http-api.ts';
 import { GatewayConfig } from '../../../contracts/schemas/gateway.ts';
+import { HttpUrl } from '../../../contracts/schemas/json.ts';
 import { problemsOf } from '../../../contracts/schemas/parse.ts';
 import { codedOf, isForOperator, Misfit, problemOf } from '../../../gateway/http/problem.ts';
 import { createServer } from '../../../gateway/http/server.ts';
@@ -30,6 +31,34 @@ test('each field that does not fit is told by its path, without its value', () =
   expect(problem.status).toBe(422);
   expect(problem.errors?.map(({ path }) => path)).toEqual(['digest', 'deep.n', 'more']);
   expect(JSON.stringify(problem)).not.toContain('hunter2');
+});
+
+test('what does not fit is a sentence, in words that people have for the parts of a request', async () => {
+  const config = GatewayConfig.parse({ development: true });
+  const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
+  const sessions = new Sessions(config, new People(config.may), undefined, none);
+  const app = await createServer({ config, tokens: { isDevelopment: true, askerOf: none }, sessions });
+  const n = z.coerce.number();
+  const schema = {
+    body: z.strictObject({ url: HttpUrl }),
+    querystring: z.object({ n }),
+    params: z.object({ n }),
+    headers: z.object({ n }),
+  };
+  app.post('/:n', { config: { isOpen: true }, schema, handler: async () => await Promise.resolve({}) });
+  const base = await app.listen({ host: '127.0.0.1', port: 0 });
+  const told = async (path: string, body: object, more: object = {}): Promise<unknown> => {
+    const headers = { 'content-type': 'application/json', n: '1', ...more };
+    const answer = await fetch(new URL(path, base), { method: 'POST', headers, body: JSON.stringify(body) });
+    return ProblemDetails.parse(await answer.json()).detail.replace(' Correct it and try again.', '');
+  };
+  const fitting = { url: 'https://example.com' };
+  expect(await told('/1?n=1', [])).toBe('The body is not valid: it must be an object, not a list.');
+  expect(await told('/1?n=1', { url: 'ftp://x' })).toBe('The body is not valid: url must be an http or https URL.');
+  expect(await told('/1?n=x', fitting)).toBe('The query is not valid: n must be a number, not this text.');
+  expect(await told('/x?n=1', fitting)).toBe('The path is not valid: n must be a number, not this text.');
+  expect(await told('/1?n=1', fitting, { n: 'x' })).toBe('The header is not valid: n must be a number, not this text.');
+  await app.close();
 });
 
 test('a setting of the gateway that is wrong is no field of the request, and its operator hears of it', () => {

@@ -1,7 +1,14 @@
 /** The id of a catalog, or of a workflow of one's own, in the place of a run's: that is no fault of the service. */
 import { expect, test } from '@jest/globals';
-import { QueryNotRegisteredError, WorkflowUpdateFailedError } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
+import {
+  type Client,
+  QueryNotRegisteredError,
+  WorkflowFailedError,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
+import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common';
+import { failureOf } from '../../../../contracts/failure.ts';
+import { Countersign } from '../../../../client/index.ts';
 import { troubleOf } from '../../../../client/engine/trouble.ts';
 
 const ANSWERS = [
@@ -40,4 +47,49 @@ test('another failure of a query or an update is told as it is', () => {
   const failed = new WorkflowUpdateFailedError('Workflow Update failed', ApplicationFailure.nonRetryable('no'));
   expect(troubleOf(failed, 'nightly').code).toBe('INTERNAL');
   expect(troubleOf(new QueryNotRegisteredError('no', 3), 'nightly').code).toBe('INTERNAL');
+});
+
+test('what the workers have no key for is told with what its sender can do', () => {
+  const coded = (code: 'SPEC_INVALID' | 'DECISION_INVALID') =>
+    failureOf(code, 'It is encrypted, and encryption.keys does not have its key. Nothing was done.', {});
+  const update = new WorkflowUpdateFailedError('Workflow Update failed', coded('DECISION_INVALID'));
+  expect(troubleOf(update, 'nightly')).toMatchObject({
+    code: 'DECISION_INVALID',
+    message: expect.stringMatching(
+      /done\. Give this client and all workers the same encryption\.keys, and send it again\.$/,
+    ),
+  });
+  const query = new QueryNotRegisteredError(
+    'What is asked about is encrypted, and encryption.keys does not have its key.',
+    3,
+  );
+  expect(troubleOf(query, { tenant: 'acme', server: 'files' })).toMatchObject({
+    code: 'CONFIG_INVALID',
+    facts: { path: 'encryption.keys' },
+  });
+  const run = new WorkflowFailedError('Workflow execution failed', coded('SPEC_INVALID'), 'NON_RETRYABLE_FAILURE');
+  expect(troubleOf(run, 'nightly')).toMatchObject({
+    code: 'SPEC_INVALID',
+    message: expect.stringMatching(/the same encryption\.keys, and start it under another id\.$/),
+  });
+  expect(troubleOf(run, { tenant: 'acme', server: 'files' }).message).toMatch(/, and connect it again\.$/);
+});
+
+test('a catalog that could not read what it was started with says why it is none', async () => {
+  const update = ANSWERS[1][1];
+  const why = failureOf('CATALOG_INVALID', 'What the catalog was started with is no JSON.', {});
+  const handle = {
+    describe: async () =>
+      await Promise.reject(new WorkflowNotFoundError('There is none.', 'catalog/acme/files', undefined)),
+    result: async () => await Promise.reject(new WorkflowFailedError('It failed.', why, 'NON_RETRYABLE_FAILURE')),
+  };
+  // Sound: nothing else of it is used.
+  const client = {
+    connection: { withDeadline: async <T>(_end: number, act: () => Promise<T>) => await act() },
+    workflow: { getHandle: () => handle, executeUpdateWithStart: async () => await Promise.reject(update) },
+  } as unknown as Client;
+  const connected = new Countersign({ client })
+    .catalog('files', 'acme')
+    .connect({ by: { id: 'ann' }, url: 'https://files.example.com/mcp' });
+  await expect(connected).rejects.toMatchObject({ code: 'CATALOG_INVALID', message: why.message });
 });

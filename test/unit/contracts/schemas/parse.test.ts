@@ -36,6 +36,30 @@ describe('parseAs', () => {
     expect(error.facts).toEqual({ path: 'agent.model' });
   });
 
+  test('refuses what holds itself, and takes what stands in two places', () => {
+    const decision = { kind: 'approve', decisionId: 'd', callId: 't1.c0', digest: 'a'.repeat(64), runId: 'r' };
+    const lines: unknown[] = [{ amount: 1 }];
+    const both = { first: lines, second: lines };
+    const taken = { ...decision, approver: { id: 'ann' }, arguments: both };
+    expect(parseAs(Decision, taken, 'DECISION_INVALID', 'decision')).toMatchObject({ arguments: both });
+    lines.push({ order: lines });
+    for (const code of ['DECISION_INVALID', 'SPEC_INVALID'] as const) {
+      const error = refusal(() => parseAs(Decision, taken, code, 'decision'));
+      expect(error.message).toMatch(
+        /^The decision is not valid: arguments\.(first|second)\[1\]\.order holds itself, which no JSON can say\. Correct/,
+      );
+    }
+  });
+
+  test('calls what is no number in JSON by its name', () => {
+    for (const turns of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      const value = { ...spec, limits: { turns } };
+      expect(refusal(() => parseAs(RunSpec, value, 'SPEC_INVALID', 'run spec')).message).toContain(
+        `limits.turns must be a number, not ${String(turns)}.`,
+      );
+    }
+  });
+
   test('names an unknown field by its whole path', () => {
     const value = { servers: { notes: { url: 'http://127.0.0.1/mcp', urll: 'x' } } };
     const error = refusal(() => parseAs(Config, value, 'CONFIG_INVALID', 'configuration file countersign.yaml'));

@@ -98,7 +98,10 @@ describe.each(MESSAGES)('%s', (update, run, message) => {
   test.each(['t1.c7', 't2.c0', 't99.c0', 'nonsense'])(
     'S2.3: a call that the run never had, %s, is unknown',
     (callId) => {
-      expect(refusal({ callId })).toMatchObject({ code: 'CALL_UNKNOWN' });
+      expect(refusal({ callId })).toMatchObject({
+        code: 'CALL_UNKNOWN',
+        message: `This run has no call ${callId}. Read its requests: they name the calls that wait.`,
+      });
     },
   );
 
