@@ -250,7 +250,7 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     change: replaced(
       'serve',
       'madeInTime($$asked) ?? $refusal',
-      "madeInTime($$asked) ?? $refusal ?? { code: 'REQUEST_NOT_OPEN', message: 'Closed for today.' }",
+      "madeInTime($$asked) ?? $refusal ?? { kind: 'refuse', code: 'REQUEST_NOT_OPEN', message: 'Closed for today.', facts: {} }",
     ),
   },
 ];
