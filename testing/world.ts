@@ -200,7 +200,7 @@ export async function assertGoesOn(
   run: Pick<RunHandle, 'runId' | 'result'>,
 ): Promise<void> {
   const { status } = await client.workflow.getHandle(run.runId).describe();
-  if (status.name === 'RUNNING') return;
+  if (status.name === 'RUNNING' || status.name === 'PAUSED') return;
   const { status: how } = await run.result();
   const message = `Run ${run.runId} is over (${how}), and too few of its requests are open. Its ledger says what became of its calls: await run.ledger().`;
   throw new CountersignError('RUN_CLOSED', message, { runId: run.runId });

@@ -117,15 +117,23 @@ export async function signAssertion(
 
 export function oauthFailure(
   error: unknown,
-  { server, issuer, exchange }: { readonly server: string; readonly issuer: string; readonly exchange: Exchange },
+  asked: {
+    readonly server: string;
+    readonly issuer: string;
+    /** Undefined if no token was asked for yet. */
+    readonly grantType: string | undefined;
+    readonly exchange: Exchange;
+  },
 ): CountersignError {
+  const { server, issuer, grantType, exchange } = asked;
   if (error instanceof CountersignError) return error;
   const { code, reason } = explain(error, exchange);
   const mayPass = code === 'TOKEN_UNAVAILABLE';
   const retryAfterMs = mayPass ? exchange.retryAfterMs() : undefined;
   const check = `heck servers.${server}.credentials and the client at its issuer.`;
-  // RFC 6749 §5.2: what is wrong is the refresh token or the assertion, and mostly not the configuration.
-  const isSpent = reason === 'answered invalid_grant';
+  // RFC 6749 §5.2: what is wrong is the refresh token or the assertion, and mostly not the configuration. A client that
+  // asks in its own name has shown neither.
+  const isSpent = reason === 'answered invalid_grant' && grantType !== 'client_credentials';
   const next = mayPass
     ? 'It may pass: try again.'
     : isSpent

@@ -81,8 +81,7 @@ export class ConfiguredClient {
   /** Reads the metadata of the issuer, for a request that must not fail for want of them. */
   async prepare(server: string, exchange: Exchange): Promise<void> {
     await this.#toldIfFailed(
-      server,
-      exchange,
+      { server, exchange },
       async () => await this.#source.servers.metadataOf(this.issuer, exchange),
     );
   }
@@ -91,7 +90,7 @@ export class ConfiguredClient {
   async token(ask: TokenAsk): Promise<TokenAnswer> {
     const { server, exchange, keyFor } = ask;
     const shown: string[] = [];
-    return await this.#toldIfFailed(server, exchange, async () => {
+    return await this.#toldIfFailed(ask, async () => {
       const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
       const key = await keyFor?.(metadata.dpop_signing_alg_values_supported);
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
@@ -102,13 +101,16 @@ export class ConfiguredClient {
     });
   }
 
-  async #toldIfFailed<Value>(server: string, exchange: Exchange, use: () => Promise<Value>): Promise<Value> {
+  async #toldIfFailed<Value>(
+    { server, exchange, grantType }: Pick<TokenAsk, 'server' | 'exchange'> & Partial<Pick<TokenAsk, 'grantType'>>,
+    use: () => Promise<Value>,
+  ): Promise<Value> {
     try {
       return await use();
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
-      throw oauthFailure(error, { server, issuer: this.issuer, exchange });
+      throw oauthFailure(error, { server, issuer: this.issuer, grantType, exchange });
     }
   }
 

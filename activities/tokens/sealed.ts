@@ -53,7 +53,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         return await grants.vaulted.mint(request);
       const { token, expiresAt } = await openGrant(request);
       if (token === request.refused) {
-        const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
+        const message = `${server} refused the authorization that was given to the run. Give this run a fresh one, and the next run one that lasts as long as it may wait.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
       return {

@@ -70,7 +70,7 @@ function namedRef({ grant, server }: TokenRequest): string {
     throw tokenError('GRANT_MISSING', message, { server });
   }
   if (!('ref' in grant) || grant.server !== server) {
-    const message = `${server} takes the name of a vault entry (ref), and the run gives something else. Start it with grants: [{server: ${server}, ref: …}].`;
+    const message = `${server} takes the name of a vault entry (ref), and the run gives something else. Give this run the name of one (countersign authorize --ref), and start the next with grants: [{server: ${server}, ref: …}].`;
     throw tokenError('GRANT_INVALID', message, { server });
   }
   return grant.ref;

@@ -122,7 +122,9 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
     ['way out', wayOut(stuck)],
   ]);
   const since =
-    failing.at === undefined ? 'no worker of it can replay it' : `its workflow task fails since ${visible(failing.at)}`;
+    failing.at === undefined
+      ? 'a worker answered that it cannot replay it'
+      : `its workflow task fails since ${visible(failing.at)}`;
   return `${paint('red', 'stuck')}  ${visible(runId)}: ${since}\n${rows}`;
 }
 
@@ -132,8 +134,11 @@ function wayOut(stuck: StuckRun): string {
   return `${first}${otherWayOut(stuck)}`;
 }
 
-function otherWayOut({ runId, task, failing: { build } }: StuckRun): string {
-  if (task !== undefined) return `countersign recover ${lastWord(runId)}`;
+function otherWayOut({ runId, task, failing: { at, build } }: StuckRun): string {
+  // Where no task has failed yet, another worker may go on with the run.
+  const isSure = at !== undefined;
+  if (task !== undefined)
+    return `${isSure ? '' : 'where no build can go on with it: '}countersign recover ${lastWord(runId)}`;
   if (build === undefined) return 'this build replays all of it: run it as a worker, and the run goes on';
   return `this build replays all of it, and the run stays with build ${visible(build)}. Where that is another one, make this one current and move the run: countersign deploy drain ${shellWord(build)} --move. Else run it as a worker`;
 }

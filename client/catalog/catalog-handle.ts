@@ -107,18 +107,19 @@ export class CatalogHandle {
     }
     const { client } = this.#engine;
     if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
-    // A signature names one Temporal run, so that run must exist before anything is signed.
-    if (this.#options.signer !== undefined) await this.#begin();
-    const sent = this.#sent('connect', connect, async (message, id) =>
-      client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(CATALOG_UPDATES.connect, {
-        args: [message],
-        startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
-        ...id,
-      }),
-    );
-    return await sent.catch(async (error: unknown) => {
+    try {
+      // A signature names one Temporal run, so that run must exist before anything is signed.
+      if (this.#options.signer !== undefined) await this.#begin();
+      return await this.#sent('connect', connect, async (message, id) =>
+        client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(CATALOG_UPDATES.connect, {
+          args: [message],
+          startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
+          ...id,
+        }),
+      );
+    } catch (error) {
       throw (await this.#whyNone(error)) ?? error;
-    });
+    }
   }
 
   /** A catalog that could not read what it was started with has ended at once: it says why, and not its update. */

@@ -42,7 +42,7 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
     return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
   }
   if (isKeyGone(error)) {
-    const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven, or its build asks something else. If a key was removed, put it back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY). Else the build is at fault: countersign replay --live`;
+    const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven, or its build asks something else. If a key was removed, put it back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY).${wayOut(about)}`;
     return trouble(stuck, message);
   }
   const coded = codedFailureIn(error);
@@ -128,7 +128,7 @@ export function takesNoUpdates(error: unknown): boolean {
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
   const { title, stuck, facts } = namingOf(about);
   if (NOBODY_POLLS.test(reason)) {
-    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id.`;
+    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id. If it stays with a build that is gone, move its runs: countersign deploy drain BUILD --move`;
     return new CountersignError(stuck, message, facts, { cause });
   }
   const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
@@ -220,7 +220,8 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 
 /** A workflow says of a message that it cannot be read; only its sender can do anything about that. */
 function advised(message: string, then: string): string {
-  if (!message.includes(UNDECODABLE.sealed)) return message;
+  // Of what a worker wrote, the message says itself that all workers need the keys.
+  if (!message.includes(UNDECODABLE.sealed) || message.includes('workers need')) return message;
   return `${message} Give this client and all workers the same encryption.keys, and ${then}.`;
 }
 

@@ -95,7 +95,7 @@ const Start = z.strictObject({
     .string()
     .regex(/^.{1,1000}$/su, 'must have 1 to 1000 characters: it is the taskQueue of the workers')
     .optional(),
-  authorizations: z.record(z.string(), z.string()).optional(),
+  authorizations: z.record(z.string(), z.string().optional()).optional(),
 });
 
 /** @throws CountersignError `SPEC_INVALID` without an id, and for one of another kind of workflow */
@@ -135,10 +135,12 @@ interface GivenToken {
 /** @returns a spec without tokens, which may leave the process @throws CountersignError `SPEC_INVALID` */
 export function takeTokens(
   given: StartSpec,
-  authorizations: Readonly<Record<string, string>> = {},
+  authorizations: Readonly<Record<string, string | undefined>> = {},
 ): { readonly spec: RunSpecInput; readonly tokens: ReadonlyMap<string, GivenToken> } {
   const tokens = new Map<string, GivenToken>(
-    Object.entries(authorizations).map(([server, token]) => [server, { token, path: `authorizations.${server}` }]),
+    Object.entries(authorizations).flatMap(([server, token]) =>
+      token === undefined ? [] : [[server, { token, path: `authorizations.${server}` }]],
+    ),
   );
   // A caller without types may have written anything; its shape is checked with that of the spec.
   if (!isFields(given)) return { spec: given, tokens };

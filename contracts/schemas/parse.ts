@@ -16,11 +16,12 @@ const SHOWN_PROBLEMS = 3;
  * the input; `facts.path` is the first path. There is no cause, since zod's error could be shown with more than that.
  */
 export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode, what: string): T {
+  // First: of what holds itself, zod would list each way to each wrong field.
+  const unsaid = unsaidIn(value, STATING_RULES.has(code));
+  if (unsaid !== undefined) throw notValid([unsaid], code, what);
   const parsed = schema.safeParse(value);
-  const unsaid = parsed.success ? unsaidIn(value, STATING_RULES.has(code)) : undefined;
-  if (parsed.success && unsaid === undefined) return parsed.data;
-  const problems = unsaid !== undefined ? [unsaid] : parsed.success ? [] : problemsOf(parsed.error, value);
-  throw notValid(problems, code, what);
+  if (parsed.success) return parsed.data;
+  throw notValid(problemsOf(parsed.error, value), code, what);
 }
 
 /**

@@ -168,7 +168,11 @@ describe('a run', () => {
     expect(events?.some(({ workflowTaskFailedEventAttributes: failed }) => failed)).toBe(false);
     const shown = await cli('show', 'quiet');
     expect(shown).toMatchObject({ exitCode: 0, err: '' });
-    for (const part of ['stuck  quiet: no worker of it can replay it', 'TMPRL1100', '1 call waits for a decision'])
+    for (const part of [
+      'stuck  quiet: a worker answered that it cannot replay it',
+      'TMPRL1100',
+      '1 call waits for a decision',
+    ])
       expect(shown.out).toContain(part);
     expect((await cli('requests', 'quiet')).out).toContain('t1.c0  bank/pay');
   });

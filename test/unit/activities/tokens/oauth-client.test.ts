@@ -1,6 +1,8 @@
 /** What a token is asked for, and how its client says who it is. */
 import { expect, test } from '@jest/globals';
+import { ResponseBodyError } from 'oauth4webapi';
 import { askedFor } from '../../../../activities/tokens/asked.ts';
+import { type Exchange, oauthFailure } from '../../../../activities/tokens/exchange.ts';
 import { basicCredentials } from '../../../../activities/tokens/oauth-client.ts';
 import { READ_RESOURCE } from '../../../../contracts/names.ts';
 import { ScopeTemplates } from '../../../../contracts/schemas/credentials.ts';
@@ -43,4 +45,20 @@ test('all else is form-encoded, so that a server that decodes gets it back, a co
   expect(more).toEqual([]);
   const decoded = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '));
   expect([decoded(left), decoded(right)]).toEqual([id, secret]);
+});
+
+// What a refusal says next (RFC 6749 §5.2).
+
+const refusal = (grantType: string): string => {
+  const exchange = { status: () => 400, retryAfterMs: () => undefined, endedBy: () => undefined };
+  const refused = new ResponseBodyError('refused', { cause: { error: 'invalid_grant' }, response: new Response() });
+  // Sound: nothing is sent.
+  const unsent = exchange as unknown as Exchange;
+  return oauthFailure(refused, { server: 'docs', issuer: 'https://login.example', grantType, exchange: unsent })
+    .message;
+};
+
+test('a grant that is refused is its owner’s to renew; a client that asks in its own name has none', () => {
+  expect(refusal('refresh_token')).toMatch(/answered invalid_grant\. .+its owner authorizes anew/);
+  expect(refusal('client_credentials')).toMatch(/answered invalid_grant\. Check servers\.docs\.credentials/);
 });

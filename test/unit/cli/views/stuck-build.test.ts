@@ -35,7 +35,9 @@ test('a run that waits says that it cannot be replayed: no task of it fails yet,
   const failing = comingTask(waiting, new Error('[TMPRL1100] no good'));
   const stuck = { runId: 'r', failing, upTo: 2, of: 2, answers: {}, calls: [] };
   const shown = stuckText(stuck, plain);
-  expect(shown).toMatch(/^stuck {2}r: no worker of it can replay it\n.+TMPRL1100.+\n.+\n.+drain bad0 --move/);
+  expect(shown).toMatch(
+    /^stuck {2}r: a worker answered that it cannot replay it\n.+TMPRL1100.+\n.+\n.+drain bad0 --move/,
+  );
   expect(stuckError(stuck, 3).message).toMatch(/^Run r is stuck: \[TMPRL1100\] no good\. /);
 });
 

@@ -40,6 +40,8 @@ test('a run without a worker has one started: it is not recovered, and nothing c
   const stuck = troubleOf(new ServiceError('It fails.', { cause }), 'run-1');
   expect(stuck.code).toBe('RUN_STUCK');
   expect(stuck.message).toContain('Start a worker');
+  // The build that the run stays with may be gone, while workers of another one take new runs.
+  expect(stuck.message).toContain('countersign deploy drain BUILD --move');
   expect(stuck.message).not.toMatch(/countersign (?:show|recover)/);
 });
 

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common';
 import { failureOf } from '../../../../contracts/failure.ts';
-import { Countersign } from '../../../../client/index.ts';
+import { Countersign, type Signer } from '../../../../client/index.ts';
 import { troubleOf } from '../../../../client/engine/trouble.ts';
 
 const ANSWERS = [
@@ -75,7 +75,18 @@ test('what the workers have no key for is told with what its sender can do', () 
   expect(troubleOf(run, { tenant: 'acme', server: 'files' }).message).toMatch(/, and connect it again\.$/);
 });
 
-test('a catalog that could not read what it was started with says why it is none', async () => {
+test('where workers lack the keys of one another, the client is not told to change its own', () => {
+  const says = 'It is encrypted, and encryption.keys does not have its key. All workers need the same encryption.keys.';
+  const ended = failureOf('INTERNAL', says, {});
+  const run = new WorkflowFailedError('Workflow execution failed', ended, 'NON_RETRYABLE_FAILURE');
+  expect(troubleOf(run, 'nightly').message).toBe(says);
+});
+
+test.each([
+  ['without a signer', {}],
+  // Sound: it is not asked, since the catalog has ended before.
+  ['with a signer', { signer: { sign: async () => '' } as unknown as Signer }],
+])('a catalog that could not read what it was started with says why it is none, %s', async (_name, options) => {
   const update = ANSWERS[1][1];
   const why = failureOf('CATALOG_INVALID', 'What the catalog was started with is no JSON.', {});
   const handle = {
@@ -88,7 +99,7 @@ test('a catalog that could not read what it was started with says why it is none
     connection: { withDeadline: async <T>(_end: number, act: () => Promise<T>) => await act() },
     workflow: { getHandle: () => handle, executeUpdateWithStart: async () => await Promise.reject(update) },
   } as unknown as Client;
-  const connected = new Countersign({ client })
+  const connected = new Countersign({ client, ...options })
     .catalog('files', 'acme')
     .connect({ by: { id: 'ann' }, url: 'https://files.example.com/mcp' });
   await expect(connected).rejects.toMatchObject({ code: 'CATALOG_INVALID', message: why.message });

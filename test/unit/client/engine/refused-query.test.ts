@@ -86,7 +86,7 @@ test('a key of the zone may have been removed too early, or the build is at faul
   await expect(reading).rejects.toMatchObject({
     code: 'RUN_STUCK',
     message: expect.stringMatching(
-      /^Run run can neither .+ or its build asks something else\. If a key was removed, put it back, as the last of trust\.zone\.keys of all workers .+ Else the build is at fault: countersign replay --live/,
+      /^Run run can neither .+ or its build asks something else\. If a key was removed, put it back, as the last of trust\.zone\.keys of all workers .+ countersign show run\. .+ countersign recover run/,
     ),
   });
 });

@@ -14,7 +14,7 @@ describe('tokens at servers', () => {
   test('are taken out of the spec, each with its place; the map says the same, and loses where both speak', () => {
     const { spec, tokens } = takeTokens(
       { ...SPEC, servers: [at('desk', 'one'), at('bank'), { name: 'mail' }] },
-      { bank: 'two', desk: 'old' },
+      { bank: 'two', desk: 'old', mail: undefined },
     );
     expect(spec).toEqual({ ...SPEC, servers: [{ name: 'desk' }, { name: 'bank' }, { name: 'mail' }] });
     expect(Object.fromEntries(tokens)).toEqual({

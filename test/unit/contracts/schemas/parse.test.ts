@@ -51,6 +51,18 @@ describe('parseAs', () => {
     }
   });
 
+  test('refuses what holds itself before it lists the ways to each field that no JSON has', () => {
+    interface Row {
+      readonly created: Date;
+      links: readonly Row[];
+    }
+    const rows: Row[] = Array.from({ length: 40 }, () => ({ created: new Date(), links: [] }));
+    for (const row of rows) row.links = rows;
+    const decision = { kind: 'approve', decisionId: 'd', callId: 't1.c0', digest: 'a'.repeat(64), runId: 'r' };
+    const taken = { ...decision, approver: { id: 'ann' }, arguments: { rows } };
+    expect(refusal(() => parseAs(Decision, taken, 'DECISION_INVALID', 'decision')).message).toContain('holds itself');
+  });
+
   test('calls what is no number in JSON by its name', () => {
     for (const turns of [Number.NaN, Number.POSITIVE_INFINITY]) {
       const value = { ...spec, limits: { turns } };
