@@ -88,7 +88,7 @@ export class ConfiguredClient {
 
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
-    const { server, exchange, keyFor } = ask;
+    const { exchange, keyFor } = ask;
     const shown: string[] = [];
     return await this.#toldIfFailed(ask, async () => {
       const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
