@@ -220,7 +220,7 @@ export function assertConnectable(config: Config, server: string, { url }: Catal
   throw new CountersignError('DISPATCH_FORBIDDEN', `The catalog has ${server} ${where}.`);
 }
 
-/** What is remembered of one connection does not hold for another. */
+/** Names a connection: nothing that is remembered of one holds for another. */
 export function connectionHash(
   catalog: { readonly connection?: CatalogConnection | undefined } | undefined,
 ): string | undefined {

@@ -283,7 +283,7 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** What Temporal was told last. */
+/** The latest news of a call that Temporal has. */
 export interface Told {
   last?: CallProgress;
   /** When the call left, if it did. */

@@ -14,7 +14,7 @@ import { codedFailure } from '../kit/activity.ts';
 import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
-/** As `AsyncCompletionClient` has it. */
+/** The part of `AsyncCompletionClient` that is used. */
 export interface Completion {
   heartbeat(taskToken: Uint8Array, beat: StretchBeat): Promise<void>;
   complete(taskToken: Uint8Array, answer: unknown): Promise<void>;

@@ -130,15 +130,15 @@ export function oauthFailure(
   const { code, reason } = explain(error, exchange);
   const mayPass = code === 'TOKEN_UNAVAILABLE';
   const retryAfterMs = mayPass ? exchange.retryAfterMs() : undefined;
-  const check = `heck servers.${server}.credentials and the client at its issuer.`;
+  const check = `Check servers.${server}.credentials and the client at its issuer.`;
   // RFC 6749 §5.2: what is wrong is the refresh token or the assertion, and mostly not the configuration. A client that
   // asks in its own name has shown neither.
   const isSpent = reason === 'answered invalid_grant' && grantType !== 'client_credentials';
   const next = mayPass
     ? 'It may pass: try again.'
     : isSpent
-      ? `What it was shown has ended, was revoked, or was used before: its owner authorizes anew, and a fresh one goes to the vault or the run. If that does not help, c${check}`
-      : `C${check}`;
+      ? `What it was shown has ended, was revoked, or was used before: its owner authorizes anew, and a fresh one goes to the vault or the run. If that does not help: ${check}`
+      : check;
   return tokenError(code, `No token for ${server}: its authorization server ${issuer} ${reason}. ${next}`, {
     server,
     issuer,

@@ -135,7 +135,7 @@ function wayOut(stuck: StuckRun): string {
 }
 
 function otherWayOut({ runId, task, failing: { at, build } }: StuckRun): string {
-  // Where no task has failed yet, another worker may go on with the run.
+  // Another worker may go on with a run of which no task has failed yet.
   const isSure = at !== undefined;
   if (task !== undefined)
     return `${isSure ? '' : 'where no build can go on with it: '}countersign recover ${lastWord(runId)}`;

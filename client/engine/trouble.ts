@@ -220,12 +220,12 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 
 /** A workflow says of a message that it cannot be read; only its sender can do anything about that. */
 function advised(message: string, then: string): string {
-  // Of what a worker wrote, the message says itself that all workers need the keys.
+  // The message says itself that all workers need the keys, if a worker wrote what cannot be read.
   if (!message.includes(UNDECODABLE.sealed) || message.includes('workers need')) return message;
   return `${message} Give this client and all workers the same encryption.keys, and ${then}.`;
 }
 
-/** What a call is about, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */
+/** The subject of a call, which its errors name: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
 /**

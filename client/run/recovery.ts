@@ -22,7 +22,7 @@ const REAPPLY_ALL = 3;
 export interface Recovery {
   readonly runId: string;
   readonly execution: string;
-  /** As in `RecoverOptions`. */
+  /** The same as in `RecoverOptions`. */
   readonly task: number;
   readonly discarded: DiscardedPart;
   /** The Temporal run that goes on; absent if nothing was done. */

@@ -89,7 +89,7 @@ export async function startRun(
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
 }
 
-/** What a caller without types may get wrong beside the id and the spec. */
+/** Options that a caller without types may get wrong, beside the id and the spec. */
 const Start = z.strictObject({
   taskQueue: z
     .string()

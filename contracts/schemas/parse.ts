@@ -65,7 +65,7 @@ function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
     const { value } = place;
     if (value === null || typeof value !== 'object') continue;
     if (seen.has(value)) {
-      // What merely stands in two places has been looked at.
+      // A value that merely stands in two places has been looked at.
       if (isWithin(value, place)) return { path: pathOf(place), reason: 'holds itself, which no JSON can say' };
       continue;
     }

@@ -16,7 +16,7 @@ import { startProvider } from '../support/oauth/provider.ts';
 import { putTokenFor } from '../support/oauth/refresh-bench.ts';
 import { startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { factsOf, outcomes, outcomesAtEnd, refusalOf } from '../support/world/run-record.ts';
-import { authorizationOf, wantedFor, wants } from '../support/scenes/authorizations.ts';
+import { authorizationOf, wantedFor, wants, wantsFreshToken } from '../support/scenes/authorizations.ts';
 import { startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { zoneKey } from '../support/signing/keys.ts';
 import { decideNext, decisionOn, openRequests, useWorld } from '../support/world/world.ts';
@@ -35,10 +35,7 @@ const server = during(() =>
       root: wants('notes:root'),
       plain: succeedWith('done'),
       never: (exchange) => exchange.status(401),
-      fresh: (exchange, attempt) =>
-        exchange.request.headers.authorization === 'Bearer fresh-token'
-          ? succeedWith('done')(exchange, attempt)
-          : exchange.status(401),
+      fresh: wantsFreshToken,
     },
   }),
 );

@@ -36,6 +36,12 @@ export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof 
   return exchange.status(403, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
 };
 
+/** Turns every token but `fresh-token` away. */
+export const wantsFreshToken: ReturnType<typeof succeedWith> = (exchange, attempt) =>
+  exchange.request.headers.authorization === 'Bearer fresh-token'
+    ? succeedWith('done')(exchange, attempt)
+    : exchange.status(401);
+
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 
 export interface WantedScene {
@@ -55,10 +61,7 @@ export function useWantedScene(options: WorldOptions | (() => WorldOptions)): Wa
       tools: {
         admin: wants('notes:admin'),
         gated: wants('notes:admin'),
-        fresh: (exchange, attempt) =>
-          exchange.request.headers.authorization === 'Bearer fresh-token'
-            ? succeedWith('done')(exchange, attempt)
-            : exchange.status(401),
+        fresh: wantsFreshToken,
       },
     }),
   );

@@ -1,5 +1,5 @@
 /**
- * What the tests of a file or group share is made before them and ended after them, last made first. It has its name
+ * Makes what the tests of a file or group share before them, and ends it after them, last made first. It has its name
  * from the start, so that tests and what they call need no variable that is set later.
  */
 import { afterAll, beforeAll } from '@jest/globals';

@@ -53,7 +53,7 @@ export async function executions({ client }: RecordedWorld, workflowId: string):
   return chain;
 }
 
-/** Of each world, by its list of runs: others may stand for the world itself. */
+/** Histories that were replayed, by the list of runs of a world: others may stand for the world itself. */
 const replayed = new WeakMap<RecordedWorld['runs'], Set<string>>();
 
 /**

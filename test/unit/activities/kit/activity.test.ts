@@ -1,4 +1,4 @@
-/** What leaves an activity: failures with codes. */
+/** Failures leave an activity with their codes. */
 import { describe, expect, test } from '@jest/globals';
 import { ApplicationFailure, type Logger } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';

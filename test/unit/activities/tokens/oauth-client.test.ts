@@ -47,7 +47,7 @@ test('all else is form-encoded, so that a server that decodes gets it back, a co
   expect([decoded(left), decoded(right)]).toEqual([id, secret]);
 });
 
-// What a refusal says next (RFC 6749 §5.2).
+// A refusal says what is to be done next (RFC 6749 §5.2).
 
 const refusal = (grantType: string): string => {
   const exchange = { status: () => 400, retryAfterMs: () => undefined, endedBy: () => undefined };

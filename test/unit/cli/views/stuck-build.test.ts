@@ -39,6 +39,8 @@ test('a run that waits says that it cannot be replayed: no task of it fails yet,
     /^stuck {2}r: a worker answered that it cannot replay it\n.+TMPRL1100.+\n.+\n.+drain bad0 --move/,
   );
   expect(stuckError(stuck, 3).message).toMatch(/^Run r is stuck: \[TMPRL1100\] no good\. /);
+  // This build cannot replay it either, and another may.
+  expect(stuckText({ ...stuck, task: 2 }, plain)).toContain('where no build can go on with it: countersign recover r');
 });
 
 test('words that a removed key and a bad build have in common leave both ways out', () => {
