@@ -200,19 +200,36 @@ const ZONE_USED = verb({
   examples: ['keys zone used zone-2025', 'keys zone used zone-2025 --json'],
   run: async ({ args, session }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
-    const { looked, users } = await session(async (opened) => usersOf(id, opened));
-    const json = { id, looked, users };
-    if (users.length === 0) return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
-    const named = users.slice(0, MOST_NAMED).map((user) => `\n  ${visible(user)}`);
-    const more = users.length > MOST_NAMED ? `\n  and ${users.length - MOST_NAMED} more` : '';
-    const message = `Key ${id} is in use: leave it in trust.zone.keys until these have ended.`;
+    const { looked, users, unread } = await session(async (opened) => usersOf(id, opened));
+    const json = { id, looked, users, unread };
+    const told = [
+      users.length === 0
+        ? `None of ${looked} running workflows that could be read needs key ${id}.`
+        : `${users.length} of ${looked} running workflows need key ${id}:${listed(users)}`,
+      ...(unread.length === 0 ? [] : [`${unread.length} more could not be read:${listed(unread.map(unreadLine))}`]),
+    ];
+    if (users.length + unread.length === 0)
+      return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
+    const message =
+      users.length === 0
+        ? `Key ${id} may be in use: leave it in trust.zone.keys until all workflows could be read, or have ended.`
+        : `Key ${id} is in use: leave it in trust.zone.keys until these have ended.`;
     return {
       json,
-      text: () => `${users.length} of ${looked} running workflows need key ${id}:${named.join('')}${more}`,
+      text: () => told.join('\n'),
       fault: new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' }),
     };
   },
 });
+
+function listed(lines: readonly string[]): string {
+  const more = lines.length > MOST_NAMED ? [`and ${lines.length - MOST_NAMED} more`] : [];
+  return [...lines.slice(0, MOST_NAMED).map(visible), ...more].map((line) => `\n  ${line}`).join('');
+}
+
+function unreadLine({ workflowId, reason }: Unread): string {
+  return `${workflowId}: ${reason}`;
+}
 
 const ZONE = verb({
   name: 'zone',
@@ -251,25 +268,46 @@ export const KEYS = verb({
   },
 });
 
-async function usersOf(
-  id: string,
-  { client, deadlineMs }: Session,
-): Promise<{ readonly looked: number; readonly users: readonly string[] }> {
+interface Unread {
+  readonly workflowId: string;
+  readonly reason: string;
+}
+
+interface Users {
+  /** Workflows that could be read. */
+  readonly looked: number;
+  readonly users: readonly string[];
+  /** Others, such as those of another deployment in the same namespace. They may need the key. */
+  readonly unread: readonly Unread[];
+}
+
+async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Users> {
   const { liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
+  const unread: Unread[] = [];
   let looked = 0;
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
   for await (const recorded of liveHistories(client, listExecutions(client, query), deadlineMs)) {
-    if (recorded.kind === 'unreadable') throw recorded.error;
+    const { workflowId } = recorded;
+    const names =
+      recorded.kind === 'unreadable'
+        ? recorded.error
+        : await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
+    if (names instanceof Error) {
+      unread.push({ workflowId, reason: names.message });
+      continue;
+    }
     looked += 1;
-    const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
-    if (names.has(id)) users.push(recorded.workflowId);
+    if (names.has(id)) users.push(workflowId);
   }
-  return { looked, users };
+  return { looked, users, unread };
 }
 
-/** Returns the key ids in an execution's input and in the results of its activities. */
-async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Promise<ReadonlySet<string>> {
+/** Returns the key ids in an execution's input and in the results of its activities, or why they cannot be read. */
+async function keysIn(
+  { events }: History,
+  codecs: readonly PayloadCodec[],
+): Promise<ReadonlySet<string> | CountersignError> {
   const names = new Set<string>();
   for (const event of events ?? []) {
     const failure = event.activityTaskFailedEventAttributes?.failure;
@@ -282,8 +320,8 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
       if (encoding === UNDECODABLE_ENCODING) {
         const message =
-          'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it. Give this command the encryption.keys that the workers have.';
-        throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
+          'its history is encrypted, and encryption.keys does not hold its key. Give this command the encryption.keys that the workers have.';
+        return new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
       }
       const name = payload.metadata?.[KEY_FIELD];
       if (name) names.add(Buffer.from(name).toString('utf8'));

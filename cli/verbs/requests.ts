@@ -113,10 +113,12 @@ async function requestsOf(session: Session, runId: string, options: Showing): Pr
   if (stuck === undefined) return requestsAnswer(runId, told.requests, options, told.retries);
   const { requests } = stuck.answers;
   if (requests === undefined) throw nothingOf(stuck, 'the requests');
-  const { json, texts } = shownRequests(runId, requests, options);
+  const { json, texts, first } = shownRequests(runId, requests, options);
+  const none =
+    first === undefined ? ['Nothing waits in the part that could be read. Later requests are not shown.'] : [];
   return {
     json: { ...json, stuck: stuckJson(stuck) },
-    text: (paint) => [stuckText(stuck, paint), ...texts(paint)].join('\n\n'),
+    text: (paint) => [stuckText(stuck, paint), ...texts(paint), ...none].join('\n\n'),
   };
 }
 
@@ -130,7 +132,8 @@ export function requestsAnswer(
   return {
     json: { ...json, ...(retries.length === 0 ? {} : { retries }) },
     text: (paint) => {
-      const shown = texts(paint);
+      const none = first === undefined ? [`Nothing of run ${visible(runId)} waits for a decision.`] : [];
+      const shown = [...texts(paint), ...none];
       const tried = retries.map((each) => `Tried again: ${retryText(each)}`);
       if (first === undefined) return [...shown, ...tried].join('\n\n');
       const { what, name, words } = answering(first.about);
@@ -164,15 +167,12 @@ function shownRequests(runId: string, requests: readonly ApprovalRequest[], opti
   const [full, reveal] = [options.full === true, options.reveal === true];
   const open = requests.filter(({ status }) => status === 'open');
   const others = requests.filter(({ status }) => status !== 'open');
-  const none = open.length === 0 ? [`Nothing of run ${visible(runId)} waits for a decision.`] : [];
   return {
     now,
     first: open[0],
     json: { runId, requests: requests.map((request) => shownTo(request, reveal)) },
-    texts: (paint: Paint): readonly string[] => [
-      ...[...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint)),
-      ...none,
-    ],
+    texts: (paint: Paint): readonly string[] =>
+      [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint)),
   };
 }
 

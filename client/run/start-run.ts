@@ -11,7 +11,6 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
 import { z } from 'zod';
-import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
   DEFAULT_TASK_QUEUE,
@@ -67,10 +66,9 @@ export async function startRun(
   signer?: Signer,
 ): Promise<boolean> {
   assertOwnId(options);
-  const { runId } = options;
-  const { taskQueue, authorizations } = options;
-  parseAs(Start, defined({ taskQueue, authorizations }), 'SPEC_INVALID', 'start');
-  const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
+  const { runId, spec: written, ticketId: _, ...others } = options;
+  parseAs(Start, others, 'SPEC_INVALID', 'start');
+  const { spec: given, tokens } = takeTokens(written, others.authorizations);
   assertEnds(given, 'SPEC_INVALID', 'run spec');
   const finding = screenSpec(given, UNSENT);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
@@ -98,12 +96,20 @@ const Start = z.strictObject({
   authorizations: z.record(z.string(), z.string().optional()).optional(),
 });
 
-/** @throws CountersignError `SPEC_INVALID` without an id, and for one of another kind of workflow */
+/** A Temporal server's own limit (`limit.maxIDLength`). */
+const MOST_ID_BYTES = 1_000;
+
+/** @throws CountersignError `SPEC_INVALID` without an id, for one that is too long, and for one of another kind of workflow */
 function assertOwnId(options: StartRunOptions): void {
   // A caller without types may give none.
   const { runId, ticketId }: Partial<StartRunOptions> = isFields(options) ? options : {};
   if (typeof runId !== 'string' || runId === '') {
     const message = 'runId is missing: it must be a text that names the work. Nothing was started.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
+  const bytes = byteLength(runId);
+  if (bytes > MOST_ID_BYTES) {
+    const message = `runId has ${bytes} bytes as UTF-8; Temporal takes ids of ${MOST_ID_BYTES} at most. Choose a shorter one. Nothing was started.`;
     throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
   }
   const taken = runId.startsWith('catalog/')

@@ -372,7 +372,7 @@ function noTool({ server, entries }: CatalogSnapshot, name: string): Countersign
     entries.map((entry) => entry.name),
   );
   const hint = near.length === 0 ? '' : ` Did you mean ${near.map(visible).join(', ')}?`;
-  const message = `The catalog of ${server} has no tool ${bounded(visible(name), 128)}.${hint}`;
+  const message = `The catalog of ${server} has no tool ${bounded(visible(name), 128)}.${hint || ' Read its catalog for the names; refresh it if the tool is new.'}`;
   return new CountersignError('TOOL_UNKNOWN', message, { server });
 }
 

@@ -61,7 +61,7 @@ export class CatalogChanges {
     if (!this.#catalogs.rightsOf(asker).has('connect')) throw mayNotConnect(this.#catalogs, asker, server);
     const url = named ?? this.#catalogs.urlOf(server);
     if (url === undefined) {
-      const message = `The connection is not valid: url is missing, and the configuration names no server ${server}.`;
+      const message = `The connection is not valid: url is missing, and the configuration names no server ${server}. Give the url of its MCP endpoint. Nothing was changed.`;
       throw new CountersignError('CATALOG_INVALID', message, { path: 'url' });
     }
     const said = { ...body, url };

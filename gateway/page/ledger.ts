@@ -37,7 +37,7 @@ function reportView({ report, isHeadOfRun }: CheckedLedger): Html {
       isSound
         ? markup`<ul>
             <li>
-              All ${length.toLocaleString('en')} entries were read, from the first on. Each has the hash of its content
+              ${length === 1 ? 'The one entry was' : `All ${length.toLocaleString('en')} entries were`} read, from the first on. Each has the hash of its content
               and names the one before it: none was changed, dropped, added between or moved.
             </li>
             <li>The last of them is the one that the run itself states as its head.</li>

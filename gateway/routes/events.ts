@@ -93,5 +93,9 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
 function nextAfter(lastId: string | undefined): number {
   if (lastId === undefined || lastId === '') return 0;
   if (/^\d{1,15}$/.test(lastId)) return Number(lastId) + 1;
-  throw new CountersignError('USAGE', 'Last-Event-ID must be the number of a ledger entry.', { path: 'Last-Event-ID' });
+  throw new CountersignError(
+    'USAGE',
+    'Last-Event-ID must be the number of a ledger entry: send the id of the last event that you have, or leave the header out to begin with the first.',
+    { path: 'Last-Event-ID' },
+  );
 }

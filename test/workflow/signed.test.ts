@@ -5,11 +5,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { Client } from '@temporalio/client';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import { ACTIVITIES } from '../../contracts/names.ts';
+import { ACTIVITIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
+import { EncryptionCodec } from '../../workers/codec.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { answersOf } from '../support/forgery/impostor.ts';
 import { codeOf, executions } from '../support/world/run-record.ts';
@@ -301,6 +303,19 @@ test('keys of the zone rotate while runs wait, and which of them need one is tol
   const needed = await used(ZONE_KEY.id);
   expect(needed.exitCode).toBe(2);
   expect(needed.out).toContain(run.runId);
+
+  // Another deployment in the namespace, whose keys this one has not: nobody knows what it needs.
+  const codec = new EncryptionCodec([{ id: 'theirs', key: Buffer.alloc(32, 1) }]);
+  const { connection } = world.client;
+  const theirs = new Client({ connection, namespace, dataConverter: { payloadCodecs: [codec] } });
+  const foreign = await theirs.workflow.start(RUN_WORKFLOW, { workflowId: 'theirs', taskQueue: 'theirs', args: [{}] });
+  const unread = [{ workflowId: 'theirs', reason: expect.stringContaining('encryption.keys') }];
+  // Lists of Temporal come after the start.
+  await until(async () => (await used('other')).exitCode === 2);
+  const maybe = await used('other');
+  expect([maybe.exitCode, documentOf(maybe)]).toEqual([2, expect.objectContaining({ users: [], unread })]);
+  expect(documentOf(await used(ZONE_KEY.id))).toMatchObject({ users: [run.runId], unread });
+  await foreign.terminate();
 
   const { trust } = world.config;
   if (trust.mode !== 'signed') throw new Error('another mode');

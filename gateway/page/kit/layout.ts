@@ -52,7 +52,7 @@ ${
 ${viewer?.development === true && markup`<p class="banner warning" role="note">Development sign-in: anybody who reaches this port is believed. Never use it beyond this machine.</p>`}
 <div id="notice" role="status" aria-live="polite"></div>
 <main id="main" tabindex="-1">${main}</main>
-<footer class="foot"><span id="link-state">${live !== false && markup`<noscript>Load this page again to see what has happened since.</noscript>`}</span> ${viewer !== undefined && markup`<span class="keys">Keys: <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> approve, <kbd>r</kbd> reject, <kbd>i</kbd> inbox</span>`}</footer>
+<footer class="foot"><span id="link-state">${live !== false && markup`<noscript>Load this page again to see what has happened since.</noscript>`}</span> ${viewer !== undefined && markup`<span class="keys">Keys: <kbd>j</kbd> <kbd>k</kbd> move, <kbd>x</kbd> marks, <kbd>Enter</kbd> opens, <kbd>a</kbd> approve, <kbd>r</kbd> reject, <kbd>i</kbd> inbox</span>`}</footer>
 </body>
 </html>`.text;
 }

@@ -67,6 +67,8 @@ test.each<[name: string, code: string, path: string | undefined, act: (countersi
   ['a start of nothing', 'SPEC_INVALID', 'runId', (it) => it.startRun(untyped(undefined))],
   ['an empty taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: '' })],
   ['a long taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: 'q'.repeat(1_001) })],
+  ['a long id', 'SPEC_INVALID', 'runId', (it) => it.startRun({ ...START, runId: 'ü'.repeat(501) })],
+  ['an unknown option', 'SPEC_INVALID', undefined, (it) => it.startRun(untyped({ ...START, task_queue: 'q' }))],
   ['no taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: untyped(null) })],
   [
     'authorizations as text',
