@@ -39,6 +39,7 @@ test('a wait for requests ends with the run, and says how', async () => {
   const runOf = (result: () => Promise<unknown>) => ({ runId: 'run-1', result }) as Parameters<typeof assertGoesOn>[1];
   const ended = runOf(async () => await Promise.resolve({ status: 'completed', output: 'Booked.' }));
   await expect(assertGoesOn(clientOf('RUNNING'), ended)).resolves.toBeUndefined();
+  await expect(assertGoesOn(clientOf('PAUSED'), ended)).resolves.toBeUndefined();
   await expect(assertGoesOn(clientOf('COMPLETED'), ended)).rejects.toMatchObject({
     code: 'RUN_CLOSED',
     message: expect.stringContaining('Run run-1 is over (completed), and too few'),
