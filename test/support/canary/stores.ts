@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Countersign } from '../../../client/index.ts';
+import { nodeCodeOf } from '../../../contracts/errors.ts';
 import { QUERIES } from '../../../contracts/names.ts';
 import { runCommand } from '../cli.ts';
 import type { FaultWorld } from '../faults/world.ts';
@@ -176,7 +177,15 @@ export async function storedPieces({ engine, config }: FaultWorld): Promise<read
     const found = await readdir(join(engine.directory, folder), { recursive: true, withFileTypes: true });
     const files = found.filter((entry) => entry.isFile() && entry.name.startsWith(prefix));
     const paths = files.map(({ parentPath, name }) => join(parentPath, name));
-    return await Promise.all(paths.map(async (place) => ({ store, place, content: await readFile(place) })));
+    const pieces = paths.map(async (place) => {
+      const content = await readFile(place).catch((error: unknown) => {
+        // Temporal's database removes its journal at any time: what has gone since it was listed lies nowhere.
+        if (nodeCodeOf(error) === 'ENOENT') return undefined;
+        throw error;
+      });
+      return content === undefined ? [] : [{ store, place, content }];
+    });
+    return (await Promise.all(pieces)).flat();
   };
   return [
     ...(await inFolder('vault', vault?.kind === 'directory' ? vault.directory : undefined)),
