@@ -413,7 +413,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   #keep(message: JSONRPCMessage): void {
     // A ping is about the connection, and comes at any time.
     if (isJSONRPCRequest(message) && message.method !== 'ping' && this.#awaited !== undefined) this.asked = true;
-    if (!('id' in message) || message.id !== this.#awaited) return;
+    // A request has one answer; what else comes under its id is none.
+    if (!('id' in message) || message.id !== this.#awaited || this.answer !== undefined) return;
     if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
     else if (isJSONRPCErrorResponse(message)) {
       const { code, message: text } = message.error;
