@@ -294,12 +294,17 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 // 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect
 //    would be lost.
 // 3. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
-// 4. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
+// 4. A server that asks without end is not answered without end: each answer takes a connection, and the requests of
+//    one stream of a megabyte took all that the process may open.
+// 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
 //    sent. The SDK's client would declare it to every server.
 
 /** Bounds a server's `retry` (HTML, "Server-sent events"): beyond the range of a timer it would be no pause at all. */
 export const LONGEST_RETRY_MS = 60_000;
 const SHORTEST_RETRY_MS = 100;
+
+/** Answers to requests of the server that are on their way at once. Beyond them a request gets none. */
+const MOST_SAYING = 64;
 
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
@@ -350,6 +355,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   readonly #asks: boolean;
   readonly #notices = new Set<Promise<void>>();
   #awaited: RequestId | undefined;
+  /** Answers of ours that are on their way. */
+  #saying = 0;
 
   constructor(url: URL, { streaming, asks = false, ...options }: SessionTransportOptions) {
     super(url, { reconnectionScheduler: withinBounds, ...options });
@@ -378,17 +385,25 @@ export class SessionTransport extends StreamableHTTPClientTransport {
       if (!this.#streaming()) ended();
       return;
     }
+    if (single !== undefined && !('method' in single) && single.id !== undefined)
+      return await this.#say(single, single.id, options);
     const sending = super.send(this.#asks ? declaring(message) : message, options);
-    if (single !== undefined && !('method' in single) && single.id !== undefined) {
-      const { id } = single;
-      void sending.then(
-        () => this.onSaid?.(id),
-        (error: unknown) => this.onSaid?.(id, { error }),
-      );
-    }
     if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
       this.#notices.add(sending);
     await sending;
+  }
+
+  /** Gives the server our answer to a request of its own. */
+  async #say(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
+    try {
+      if (this.#saying >= MOST_SAYING) throw new Error(`${MOST_SAYING} answers are on their way to the server`);
+      this.#saying += 1;
+      await super.send(message, options).finally(() => (this.#saying -= 1));
+    } catch (error) {
+      this.onSaid?.(id, { error });
+      throw error;
+    }
+    this.onSaid?.(id);
   }
 
   async noticesSent(): Promise<void> {
@@ -398,7 +413,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   #keep(message: JSONRPCMessage): void {
     // A ping is about the connection, and comes at any time.
     if (isJSONRPCRequest(message) && message.method !== 'ping' && this.#awaited !== undefined) this.asked = true;
-    if (!('id' in message) || message.id !== this.#awaited) return;
+    // A request has one answer; what else comes under its id is none.
+    if (!('id' in message) || message.id !== this.#awaited || this.answer !== undefined) return;
     if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
     else if (isJSONRPCErrorResponse(message)) {
       const { code, message: text } = message.error;

@@ -3,11 +3,13 @@
  * outcome as JSON (`CallAnswer`). It costs no tokens.
  *
  * 1. It proposes one call, once. What may not run, or must be asked, is the gate's to say.
+ * 2. Arguments that nest too deeply are told as those of any model: a run could not carry them.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import { wantedCall } from '../../domain/run/single-call.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Model, ModelPart } from './port.ts';
 
 const USAGE = { inputTokens: 0, outputTokens: 0 };
@@ -31,7 +33,9 @@ export const CALLER: Model = {
       type: 'call',
       providerCallId: 'call',
       name: tools.find(({ qualifiedName }) => qualifiedName === wanted.tool)?.name ?? wanted.tool,
-      arguments: wanted.arguments,
+      ...(nestsTooDeeply(wanted.arguments)
+        ? { arguments: {}, malformed: `the arguments nest deeper than ${MAX_NESTING} levels` }
+        : { arguments: wanted.arguments }),
     };
     return { parts: [call], usage: USAGE, finish: 'calls' };
   },

@@ -1,4 +1,4 @@
-/** Finds what of a JSON text `JSON.parse` would change: numbers that it rounds, and members that it drops. */
+/** Finds what of a JSON text its readers would change or not get through: numbers, members, and levels without end. */
 
 /** Whole numbers that are read as another one: ids of 64 bits, for instance. */
 export const ROUNDED_NUMBER =
@@ -27,6 +27,25 @@ export function changedNumberText(number: string): string {
  * @param text JSON
  */
 export function repeatedMember(text: string): string | undefined {
+  for (const { written, isRepeated } of membersIn(text)) if (isRepeated) return written;
+  return undefined;
+}
+
+/** True if a member is called `__proto__`: schemas drop it without a word. @param text JSON */
+export function namesPrototype(text: string): boolean {
+  for (const { name } of membersIn(text)) if (name === '__proto__') return true;
+  return false;
+}
+
+export const PROTOTYPE_TEXT = 'has a field called __proto__, which nothing here takes; leave it out';
+
+interface Member {
+  readonly name: string;
+  readonly written: string;
+  readonly isRepeated: boolean;
+}
+
+function* membersIn(text: string): Generator<Member> {
   const open: Set<string>[] = [];
   const token = /["{}:]/g;
   let last = '""';
@@ -40,11 +59,27 @@ export function repeatedMember(text: string): string | undefined {
     else {
       // One name may be written in several ways.
       const name = String(JSON.parse(last));
-      if (open.at(-1)?.has(name) === true) return last;
+      yield { name, written: last, isRepeated: open.at(-1)?.has(name) === true };
       open.at(-1)?.add(name);
     }
   }
-  return undefined;
+}
+
+/** What reads a message by recursion overflows its stack some thousands of levels down. */
+export const MOST_LEVELS = 1_000;
+export const TOO_DEEP_TEXT = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
+
+/** @param text may be no JSON */
+export function isTooDeep(text: string): boolean {
+  const token = /["{}[\]]/g;
+  let level = 0;
+  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
+    const [mark] = found;
+    if (mark === '"') token.lastIndex = endOfString(text, token.lastIndex);
+    else level += mark === '{' || mark === '[' ? 1 : -1;
+    if (level > MOST_LEVELS) return true;
+  }
+  return false;
 }
 
 export function repeatedMemberText(name: string): string {

@@ -17,8 +17,12 @@ import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import {
   changedNumber,
   changedNumberText,
+  isTooDeep,
+  namesPrototype,
+  PROTOTYPE_TEXT,
   repeatedMember,
   repeatedMemberText,
+  TOO_DEEP_TEXT,
 } from '../../domain/text/written-json.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 
@@ -188,16 +192,24 @@ function lostPart(type: string, { sha256, bytes, contentType }: ArtifactRef): Co
 }
 
 /**
- * Returns the answer to a message with a number that would be read as another one, or with two members of one name;
- * undefined without such a thing. Whoever called would have another call made than it wrote, so it is made by nobody.
+ * Returns the answer to a message of which something would be lost, or that would not be got through; undefined without
+ * such a thing. Whoever called would have another call made than it wrote, so it is made by nobody.
  */
 export function notAsWritten(text: string): object | undefined {
-  const number = changedNumber(text);
-  const name = number === undefined && jsonOf(text) !== undefined ? repeatedMember(text) : undefined;
-  const reason = number === undefined ? name && repeatedMemberText(name) : changedNumberText(number);
+  const reason = lostIn(text);
   if (reason === undefined) return undefined;
   const message = `The message ${reason}. Nothing was called.`;
   return { jsonrpc: '2.0', id: idIn(text), error: { code: -32_602, message } };
+}
+
+function lostIn(text: string): string | undefined {
+  const number = changedNumber(text);
+  if (number !== undefined) return changedNumberText(number);
+  if (isTooDeep(text)) return TOO_DEEP_TEXT;
+  if (jsonOf(text) === undefined) return undefined;
+  const name = repeatedMember(text);
+  if (name !== undefined) return repeatedMemberText(name);
+  return namesPrototype(text) ? PROTOTYPE_TEXT : undefined;
 }
 
 function idIn(text: string): string | number | null {

@@ -16,14 +16,19 @@ import swagger from '@fastify/swagger';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { problemsOf } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
+  isTooDeep,
+  namesPrototype,
+  PROTOTYPE_TEXT,
   repeatedMember,
   repeatedMemberText,
+  TOO_DEEP_TEXT,
 } from '../../domain/text/written-json.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { type Asker, signIn } from '../identity/person.ts';
@@ -203,9 +208,11 @@ export async function createServer({
   return app;
 }
 
+const CONSTRUCTOR_TEXT = 'has a field called prototype in one called constructor, which is not taken; leave it out';
+
 /**
  * Refuses a body with a number that would be read as another one, or with two members of one name, of which one is not
- * read: people would be asked about a call that nobody wanted.
+ * read: people would be asked about a call that nobody wanted. What nests without end is refused before it is read.
  */
 function takeBodiesAsWritten(
   app: Pick<FastifyInstance, 'addContentTypeParser' | 'getDefaultJsonParser' | 'removeContentTypeParser'>,
@@ -216,7 +223,11 @@ function takeBodiesAsWritten(
     const refuse = (reason: string): void => done(new Misfit([{ path: '', reason }], 'body'));
     const number = changedNumber(body);
     if (number !== undefined) return refuse(changedNumberText(number));
+    if (isTooDeep(body)) return refuse(TOO_DEEP_TEXT);
     return parse(request, body, (error, value: unknown) => {
+      // What is JSON all the same has a field that Fastify's parser forbids.
+      if (error !== null && jsonOf(body) !== undefined)
+        return refuse(namesPrototype(body) ? PROTOTYPE_TEXT : CONSTRUCTOR_TEXT);
       const name = error === null ? repeatedMember(body) : undefined;
       if (name === undefined) done(error, value);
       else refuse(repeatedMemberText(name));

@@ -38,6 +38,17 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       return ending;
     };
 
+    test('the first answer counts, whatever else comes under its id', async () => {
+      const { result } = await callThat(({ id, stream, response, answerWith }) => {
+        const said = (message: string): string => `data: ${message}\n\n`;
+        const error = JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'later' } });
+        const [first, second] = ['first', 'second'].map((text) => answerWith({ content: [{ type: 'text', text }] }));
+        stream(`${said(first ?? '')}${said(second ?? '')}${said(error)}`);
+        response.end();
+      });
+      expect(result.content).toEqual([{ type: 'text', text: 'first' }]);
+    });
+
     test('every kind of content is kept, and binary goes to the artifact store', async () => {
       const artifacts = observedArtifacts();
       const { result } = await callThat(

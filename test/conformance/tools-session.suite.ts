@@ -7,6 +7,7 @@ import { defined } from '../../contracts/defined.ts';
 import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
 import { egressBy } from '../support/egress.ts';
 import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
+import { until } from '../support/until.ts';
 
 const ERAS = ['modern', 'legacy'] as const;
 const OTHER = { modern: 'legacy', legacy: 'modern' } as const;
@@ -206,6 +207,31 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       expect((await server.sees(({ rpcMethod }) => rpcMethod === 'initialize')).params).toMatchObject({
         capabilities: {},
       });
+    });
+
+    test('a server that asks without end is not answered without end, and its result counts', async () => {
+      let answers = 0;
+      let lastAt = 0;
+      server.become({
+        era: 'legacy',
+        // No answer is taken: each holds its connection.
+        intercept: (_request, _response, rpcMethod, id) => {
+          if (rpcMethod !== undefined || id === undefined) return false;
+          answers += 1;
+          lastAt = Date.now();
+          return true;
+        },
+        onCall: (exchange) => {
+          exchange.execute();
+          const ping = (id: number): string => `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`;
+          exchange.stream(Array.from({ length: 500 }, (_, at) => ping(at)).join(''));
+          void until(() => answers >= 64 && Date.now() - lastAt > 200, { what: 'the last answer' }).then(() =>
+            exchange.response.end(`data: ${exchange.answerWith({ content: [] })}\n\n`),
+          );
+        },
+      });
+      const ending = await create().call(aConnection({ url: server.url }), aCall());
+      expect({ kind: ending.kind, answers }).toEqual({ kind: 'executed', answers: 64 });
     });
 
     test('heartbeats say connecting, sent, progress, answered', async () => {

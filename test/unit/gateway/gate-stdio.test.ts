@@ -35,6 +35,16 @@ test('nor does one with two members of one name, and what is no JSON is left to 
   expect(answers).toMatchObject([{ id: 2, error: { message: expect.stringContaining('has two members called') } }]);
 });
 
+test('nor does one with a field that is dropped without a word, or that nests without end', async () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  const { text, answers } = await taken(call(1, '{"to":"ann","__proto__":{"cc":1}}'), call(2, `{"to":${deep}}`));
+  expect(text).toBe('');
+  expect(answers).toMatchObject([
+    { id: 1, error: { message: expect.stringMatching(/__proto__.*Nothing was called/) } },
+    { id: 2, error: { message: expect.stringMatching(/nests deeper than 1000 levels.*Nothing was called/) } },
+  ]);
+});
+
 test('messages are found wherever they are cut, and wait for nothing but their end', async () => {
   const lines = call(1, '{"text":"a\u00e9\u{1f600}"}') + call(2, '{"to":1e999}') + call(3, '{}');
   const bytes = Buffer.from(lines);

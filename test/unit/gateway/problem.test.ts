@@ -100,7 +100,12 @@ test('INV-G1: a body whose numbers would be read as others, or of which a member
       status: 422,
       json: { code: 'USAGE', detail: expect.stringContaining('has two members called "to"') },
     });
-    expect((await said('{"__proto__":{}}')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
+    const told = async (body: string): Promise<unknown> => (await said(body)).json;
+    const saying = (words: string): object => ({ code: 'USAGE', detail: expect.stringContaining(words) });
+    expect(await told('{"a":{"__proto__":{}}}')).toMatchObject(saying('has a field called __proto__'));
+    expect(await told('{"constructor":{"prototype":1}}')).toMatchObject(saying('prototype in one called constructor'));
+    expect(await told(`${'['.repeat(1_001)}${']'.repeat(1_001)}`)).toMatchObject(saying('nests deeper than 1000'));
+    expect((await said(`${'['.repeat(1_000)}${']'.repeat(1_000)}`)).status).toBe(200);
     expect((await said('{')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
   } finally {
     await app.close();

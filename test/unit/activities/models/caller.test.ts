@@ -37,6 +37,17 @@ test('a tool that is not offered is proposed all the same: refusing it is the wo
   expect(parts).toMatchObject([{ type: 'call', name: 'bank/pay/now' }]);
 });
 
+test('arguments that nest without end are no part of the run, and told as those of any model', async () => {
+  const wanted = (levels: number): string =>
+    `{"tool":"bank/pay/now","arguments":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
+  const proposed = async (levels: number) =>
+    (await CALLER.step(request([{ role: 'user', text: wanted(levels) }]))).parts;
+  expect(await proposed(99)).not.toMatchObject([{ malformed: expect.anything() }]);
+  expect(await proposed(100)).toMatchObject([
+    { arguments: {}, malformed: 'the arguments nest deeper than 100 levels' },
+  ]);
+});
+
 test('once the call has an outcome it proposes nothing more, whatever is said to it', async () => {
   const outcome = { kind: 'rejected', by: 'ben', reason: 'no' } as const;
   const result = { callId: 't1.c0', providerCallId: 'call', name: 'bank__pay_now', outcome };

@@ -5,7 +5,9 @@ import {
   changedNumber,
   changedNumberText,
   isKept,
+  isTooDeep,
   isWholly,
+  namesPrototype,
   repeatedMember,
   repeatedMemberText,
   roundsNumber,
@@ -82,6 +84,18 @@ test.each(['{"a": {"a": {"a": "a: {"}}, "b": [{"c": 1}, {"c": 1}]}', '[]', '"a"'
     expect(repeatedMember(text)).toBeUndefined();
   },
 );
+
+test('a member called __proto__ is found in whatever way it is written, and nothing else is taken for it', () => {
+  expect(namesPrototype('{"a": [{"\\u005f_proto__": 1}]}')).toBe(true);
+  expect(namesPrototype('{"a": "__proto__", "proto": {"b": "\\"__proto__\\": 1"}}')).toBe(false);
+});
+
+test('levels are counted outside of texts', () => {
+  const nested = (levels: number): string => `{"[[": ${'['.repeat(levels)}"{"${']'.repeat(levels)}}`;
+  expect(isTooDeep(nested(999))).toBe(false);
+  expect(isTooDeep(nested(1_000))).toBe(true);
+  expect(isTooDeep(`"${'['.repeat(2_000)}"${'[]'.repeat(2_000)}`)).toBe(false);
+});
 
 test('what is written from a value is wholly in it', () => {
   forAll(fc.jsonValue(), (value) => {
