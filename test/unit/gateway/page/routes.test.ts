@@ -728,6 +728,14 @@ describe('other answers', () => {
     expect(answered.body).not.toMatch(/value="bag"\s+checked/);
   });
 
+  test('a list that may stay empty is left out where the schema wants one or more', async () => {
+    const extras = { type: 'choices' as const, options: [{ value: 'bag' }], minItems: 1 };
+    asks({ extras, needed: extras, none: { type: 'choices', options: [{ value: 'bag' }] } }, ['needed']);
+    await post(PATH, { ...BOUND, kind: 'provide' });
+    // The run says what is wrong with one that is required.
+    expect(sent[0]?.message['responses']).toEqual({ who: { action: 'accept', content: { needed: [], none: [] } } });
+  });
+
   test('a forged list of choices is passed over', async () => {
     shown = [{ ...request, about: ABOUT.input }];
     refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
