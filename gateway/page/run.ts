@@ -39,12 +39,14 @@ export function runView(
   now: number,
 ): Html {
   const open = requests.filter(({ status }) => status === 'open');
-  const isOver = ENDED.has(state.status);
+  // One that was terminated could not say so itself.
+  const isOver = ENDED.has(state.status) || run.endedAt !== undefined;
+  const status = isOver && !ENDED.has(state.status) ? run.status : state.status;
   return markup`<div class="head">
       <p class="crumbs"><a href="/runs">Runs</a></p>
       <h1>${foreign(run.runId)}</h1>
       <p class="state">
-        <span class="outcome ${state.status}">${state.status}</span>${state.because !== undefined && markup` ${foreign(state.because)}`}
+        <span class="outcome ${status}">${status}</span>${state.because !== undefined && markup` ${foreign(state.because)}`}
       </p>
     </div>
     <div class="columns">

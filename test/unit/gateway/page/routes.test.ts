@@ -66,6 +66,8 @@ let sent: (Omit<Sent, 'message'> & { readonly message: Readonly<Record<string, u
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
+/** What Temporal says of the run, if it has ended without a word of its own. */
+let ended: Partial<RunRead['facts']>;
 let refusal: CountersignError | undefined;
 /** A run does this before it answers. */
 let taking: (message: Sent) => Promise<void>;
@@ -108,7 +110,7 @@ function source(): PageSource {
       const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
       const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
-      return { facts: facts(runId), state, requests: shown, ledger, messages, mayTell: true };
+      return { facts: { ...facts(runId), ...ended }, state, requests: shown, ledger, messages, mayTell: true };
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
@@ -148,6 +150,7 @@ beforeEach(async () => {
   shown = [request];
   ledger = [];
   messages = [];
+  ended = {};
   refusal = undefined;
   cameTo = 'approved';
   taking = async () => undefined;
@@ -857,6 +860,14 @@ test('a call that waits for nobody shows its run, and takes no answer', async ()
   const late = await post('/runs/run-1/requests/t9.c9', { ...BOUND, kind: 'approve' });
   expect(late.statusCode).toBe(409);
   expect(sent).toEqual([]);
+});
+
+test('a run that was terminated is over, whatever it said last', async () => {
+  ended = { status: 'terminated', endedAt: request.openedAt };
+  shown = [];
+  const { body } = await ask('/runs/run-1');
+  expect(body).toContain('<span class="outcome terminated">terminated</span>');
+  expect(body).not.toContain('Stop the run');
 });
 
 describe('the definition of the tool', () => {
