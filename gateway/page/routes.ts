@@ -15,7 +15,7 @@ import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
-import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf, wordsIn } from './kit/page.ts';
 import type { Listed, PageSource, Viewer } from './kit/port.ts';
 import { reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
@@ -166,7 +166,7 @@ async function decideOne(
   [runId, callId, digest, temporalRun, decisionId]: Chosen,
 ): Promise<Told> {
   const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
-  const words = form.get('words') ?? '';
+  const words = wordsIn(form, 'words');
   const comment = words === '' ? {} : { comment: words };
   const said = kind === 'reject' ? { reason: words === '' ? 'Rejected with others.' : words } : comment;
   const bound = { callId, digest, runId: temporalRun, decisionId: `${kind}-${decisionId}` };

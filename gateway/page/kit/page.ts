@@ -117,6 +117,11 @@ export function formOf(body: unknown): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams();
 }
 
+/** Returns the words of a field; browsers send its line breaks as CRLF (WHATWG HTML, "Multipart form data"). */
+export function wordsIn(form: URLSearchParams, name: string): string {
+  return (form.get(name) ?? '').replaceAll('\r\n', '\n');
+}
+
 function assertOwnForm(body: unknown, { csrf }: Viewer): void {
   const sent = Buffer.from(formOf(body).get('csrf') ?? '');
   const own = Buffer.from(csrf);

@@ -138,8 +138,14 @@ function source(): PageSource {
       await taking(message);
       return cameTo;
     },
-    say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
-    stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
+    say: async (_viewer, runId, text) => {
+      if (refusal !== undefined) throw refusal;
+      sent.push({ runId, update: 'decide', message: { text } });
+    },
+    stop: async (_viewer, runId, reason) => {
+      if (refusal !== undefined) throw refusal;
+      sent.push({ runId, update: 'decide', message: { reason } });
+    },
     changes: () => () => undefined,
   };
 }
@@ -868,6 +874,37 @@ test('a run that was terminated is over, whatever it said last', async () => {
   const { body } = await ask('/runs/run-1');
   expect(body).toContain('<span class="outcome terminated">terminated</span>');
   expect(body).not.toContain('Stop the run');
+});
+
+describe('what is said to a run', () => {
+  test.each([
+    ['say', 'text'],
+    ['stop', 'reason'],
+  ])('%s keeps its line breaks, and comes back with what was typed where it is refused', async (verb, name) => {
+    expect((await post(`/runs/run-1/${verb}`, { [name]: 'one\r\ntwo' })).statusCode).toBe(303);
+    expect(sent[0]?.message).toEqual({ [name]: 'one\ntwo' });
+    refusal = new CountersignError('MESSAGE_INVALID', `${name} is too long.`, { path: name });
+    const { statusCode, body } = await post(`/runs/run-1/${verb}`, { [name]: `one ${HOSTILE}`, messageId: 'm1' });
+    expect(statusCode).toBe(422);
+    expect(body).toContain(`${name} is too long.`);
+    expect(body).toMatch(new RegExp(`<details class="choice" open>[^]*name="${name}"[^>]*>\none &lt;/textarea&gt;`));
+    expect(body).not.toContain('data-live');
+    // A message that may have been taken counts once.
+    if (verb === 'say') expect(body).toMatch(/name="messageId" value="m1"/);
+  });
+
+  test('of several requests together keeps its line breaks', async () => {
+    const chosen = JSON.stringify(['run-1', 't1.c0', request.digest, request.runId, 'd1']);
+    await post('/review/decide', { kind: 'reject', chosen, words: 'one\r\ntwo' });
+    expect(sent[0]?.message).toMatchObject({ reason: 'one\ntwo' });
+  });
+
+  test('a refused consent keeps its comment', async () => {
+    const about = { kind: 'authorization', server: 'bank', message: 'More.', wants: 'consent', round: 1 } as const;
+    shown = [{ ...request, about: { ...about, reason: 'TOOL_INSUFFICIENT_SCOPE' } }];
+    refusal = new CountersignError('DECISION_INVALID', 'no.', {});
+    expect((await post(PATH, { ...BOUND, kind: 'consent', comment: 'well thought' })).body).toContain('well thought');
+  });
 });
 
 describe('the definition of the tool', () => {
