@@ -108,8 +108,10 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
   const next = told.code === 'RATE_LIMITED' && method === 'POST' ? UNREAD : undefined;
   // Nothing that reads is uncertain.
   const isSent = method === 'POST' && isUncertain(told);
+  const [to, way] =
+    told.code === 'SIGN_IN_REQUIRED' && viewer === undefined ? ['/sign-in', 'Sign in'] : ['/', 'Back to the inbox'];
   const main = markup`${isSent ? refusalView(told) : trouble('That did not work', detailOf(told), told.code, next)}
-    <p><a class="button" href="/">Back to the inbox</a></p>`;
+    <p><a class="button" href="${to}">${way}</a></p>`;
   return pageText({ title: 'Not possible', ...(viewer && { viewer }), main });
 }
 
