@@ -248,6 +248,24 @@ test('who is not signed in is led to the sign-in, and back', async () => {
   expect(sent).toEqual([]);
 });
 
+test('what somebody typed whose session has ended stands there to be copied, for a form of an own page alone', async () => {
+  viewer = undefined;
+  const fields = { ...BOUND, kind: 'reject', reason: `Because ${HOSTILE}`, csrf: 'secret' };
+  const sendFrom = async (origin: string, at = PATH) => {
+    return await ask(at, { method: 'POST', body: new URLSearchParams(fields), headers: { origin } });
+  };
+  const { origin: own } = new URL(base);
+  const { statusCode, body } = await sendFrom(own);
+  expect(statusCode).toBe(401);
+  expect(body).toContain('\nBecause &lt;/textarea&gt;');
+  expect(body).not.toContain('secret');
+  expect(body).toContain(`href="/sign-in?to=${encodeURIComponent(PATH)}"`);
+  // Where there is no page at the address of the form, the inbox has what waits.
+  expect((await sendFrom(own, '/review/decide')).body).toContain('href="/sign-in?to=%2F"');
+  expect((await sendFrom('https://evil.example')).body).not.toContain('Because');
+  expect(sent).toEqual([]);
+});
+
 describe('a form', () => {
   test('without the secret of its session sends nothing', async () => {
     for (const csrf of ['', 'secret-of-ben', `${ANN.csrf}x`]) {
