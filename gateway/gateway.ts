@@ -34,7 +34,8 @@ import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
 import { Projection } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
-import { registerPages } from './page/routes.ts';
+import type { PageOptions } from './page/kit/page.ts';
+import { browserTeller, registerPages } from './page/routes.ts';
 import { pageSource } from './page/source.ts';
 import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
@@ -258,21 +259,20 @@ async function createApp(
     onAnswer: (answered) => metrics.answeredHttp(answered),
   });
   addApiRoutes(app, parts);
-  addSignInRoutes(app, parts);
+  const pageOptions: PageOptions = {
+    source: pageSource(parts, config),
+    streams: parts.streams,
+    sessions,
+    isDevelopment: tokens.isDevelopment,
+    hasSignIn: config.signIn !== undefined,
+    log,
+  };
+  addSignInRoutes(app, parts, browserTeller(pageOptions));
   const { slack } = config;
   if (slack !== undefined && presses !== undefined)
     await app.register(async (inner) => registerSlack(inner, slack, presses));
   if (gate !== undefined) await app.register(async (inner) => registerGate(inner, gate.routes));
-  await app.register(async (pages) => {
-    registerPages(pages, {
-      source: pageSource(parts, config),
-      streams: parts.streams,
-      sessions,
-      isDevelopment: tokens.isDevelopment,
-      hasSignIn: config.signIn !== undefined,
-      log,
-    });
-  });
+  await app.register(async (pages) => registerPages(pages, pageOptions));
   return app;
 }
 

@@ -8,6 +8,7 @@
  * 5. Requests count for the person who sends them, on open routes too; for an address only where nobody has signed in.
  */
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import cookie from '@fastify/cookie';
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
@@ -284,6 +285,11 @@ export function assertOwnPage(request: FastifyRequest, own: string | undefined):
 export function isOwnPage({ headers: { origin, host } }: FastifyRequest, own: string | undefined): boolean {
   if (origin === undefined) return false;
   return own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own;
+}
+
+/** True if a browser asks for something to show. */
+export function wantsPage({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers.accept?.includes('text/html') === true;
 }
 
 export function askerOf({ asker }: FastifyRequest): Asker {

@@ -84,11 +84,12 @@ export function shownPerson({ id, groups, tenant, may }: Asker): Person {
   return { id, groups: [...groups], tenant, may: [...may] };
 }
 
-export function signIn(reason: string): CountersignError {
-  return new CountersignError(
-    'SIGN_IN_REQUIRED',
-    `${reason} Send a token of the configured issuer: Authorization: Bearer ….`,
-  );
+const SEND_TOKEN = 'Send a token of the configured issuer: Authorization: Bearer ….';
+/** What whoever comes by browser does next. */
+export const SIGN_IN_AGAIN = 'Sign in again.';
+
+export function signIn(reason: string, next = SEND_TOKEN): CountersignError {
+  return new CountersignError('SIGN_IN_REQUIRED', `${reason} ${next}`);
 }
 
 function unusable(claim: string): CountersignError {

@@ -14,7 +14,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
 import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
-import { type Asker, type Claimed, type People, signIn } from './person.ts';
+import { type Asker, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
@@ -196,7 +196,7 @@ export class Sessions {
 
   async #opened<T>(value: string, use: Use): Promise<T> {
     const found = await opened<T>(value, this.#sealing, use);
-    if (found === undefined) throw signIn('The session has ended. Sign in again.');
+    if (found === undefined) throw signIn('The session has ended.', SIGN_IN_AGAIN);
     return found;
   }
 }
@@ -236,7 +236,7 @@ function unfinished(error: unknown): CountersignError {
   if (isRefusal(error)) {
     if (error.status >= 500) return silent(error);
     const said = 'error' in error ? error.error : `HTTP ${error.status}`;
-    if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over. Begin it again.');
+    if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over.', 'Begin it again.');
     // The provider may say anything; the registered words are of these letters (RFC 6749 §5.2).
     const reason = /^[\w ]{1,40}$/.test(said) ? said : 'error';
     const message = `The identity provider refuses this gateway as its client (${reason}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, and the /auth/callback that is registered there.`;
@@ -245,7 +245,7 @@ function unfinished(error: unknown): CountersignError {
   const isRead = error instanceof oauth.OperationProcessingError && !UNREADABLE.has(error.code);
   const isWord = error instanceof oauth.AuthorizationResponseError || error instanceof oauth.UnsupportedOperationError;
   if (isRead || isWord || error instanceof errors.JOSEError)
-    return signIn('The identity provider did not let you sign in.');
+    return signIn('The identity provider did not let you sign in.', SIGN_IN_AGAIN);
   return silent(error);
 }
 

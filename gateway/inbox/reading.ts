@@ -23,7 +23,7 @@ import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { rememberable, seesRequest, seesRun, waitingNames } from '../../domain/request/onlooker.ts';
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
-import { permittedTo } from '../../domain/request/permitted.ts';
+import { type Permission, permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import { Misfit } from '../http/problem.ts';
 import { FAILED_IN_LISTS_MS, type Opened } from '../projection/opened.ts';
@@ -98,7 +98,7 @@ export class Reading {
     const requests = await this.#opened.requests(runId);
     return requests
       .filter((request) => seesRequest(run, request, asker))
-      .map((request) => this.#shown(request, initiator, asker));
+      .map((request) => this.#shown(request, { run, initiator }, asker));
   }
 
   /** @throws CountersignError `RUN_NOT_FOUND`, `CALL_UNKNOWN` */
@@ -108,8 +108,9 @@ export class Reading {
     return found;
   }
 
-  #shown(request: ApprovalRequest, initiator: string, asker: Asker): ShownRequest {
-    const offers = permittedTo(request, asker, this.#now());
+  #shown(request: ApprovalRequest, { run, initiator }: Seen, asker: Asker): ShownRequest {
+    // A run that was terminated had no moment to close its requests, and takes no answer.
+    const offers = run.endedAt === undefined ? permittedTo(request, asker, this.#now()) : new Set<Permission>();
     return { request, initiator, offers: [...offers], remember: [...rememberable(request, asker, offers)] };
   }
 

@@ -110,7 +110,7 @@ function answerView(
         ${open('decline', 'Decline', note('The server is told that you decline.'), 'reject')}
         ${open('cancel', 'Give no answer', note('The server is told that nobody answers.'))}`;
     case 'authorization': {
-      const comment = markup`<label>Comment<textarea name="comment" rows="2"></textarea></label>`;
+      const comment = markup`<label>Comment<textarea name="comment" rows="2">\n${typed['comment'] ?? ''}</textarea></label>`;
       return markup`<h2>Your answer</h2>
         ${
           about.wants === 'consent'

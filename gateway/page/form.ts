@@ -83,10 +83,19 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
       if (question.kind === 'url') return [key, { action: 'accept' }];
       const content = Object.entries(question.fields).flatMap(([name, field], index) => {
         const value = fieldValue(form, `field.${at}.${index}`, field, name, fieldPath(key, name));
-        return value === undefined ? [] : [[name, value] as const];
+        return value === undefined || mayStayOut(value, field, question.required.includes(name))
+          ? []
+          : [[name, value] as const];
       });
       return [key, { action: 'accept', content: Object.fromEntries(content) }];
     }),
+  );
+}
+
+/** True of a list in which nothing was chosen and that need not be there: the schema would refuse it for being too short. */
+function mayStayOut(value: FormValue, field: FormField, isRequired: boolean): boolean {
+  return (
+    !isRequired && field.type === 'choices' && (field.minItems ?? 0) > 0 && Array.isArray(value) && value.length === 0
   );
 }
 

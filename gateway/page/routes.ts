@@ -11,15 +11,16 @@ import { z } from 'zod';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
-import { keyOf } from '../http/server.ts';
+import { keyOf, wantsPage } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
-import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, tellInPage, viewerOf, wordsIn } from './kit/page.ts';
 import type { Listed, PageSource, Viewer } from './kit/port.ts';
 import { reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
 import { registerRequestPages, registerRunPages } from './run-routes.ts';
+import type { TellBrowser } from '../routes/sign-in.ts';
 import { registerSignIn } from './session.ts';
 import { registerStartPage } from './start.ts';
 
@@ -33,6 +34,13 @@ const POLICY = [
   "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
+
+const HEADERS = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+} as const;
 
 /** Bytes of a form: arguments may have 256 KiB, and percent-encoding makes three of one. */
 const FORM_BYTES = 1_048_576;
@@ -54,12 +62,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     route.schema = { ...route.schema, hide: true };
   });
   app.addHook('onSend', async (_request, reply) => {
-    void reply.headers({
-      'content-security-policy': POLICY,
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'same-origin',
-      'cross-origin-opener-policy': 'same-origin',
-    });
+    void reply.headers(HEADERS);
   });
 
   pages.get<object, { show?: string }>('/', async ({ query }, viewer) => {
@@ -101,6 +104,11 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
   registerElsewhere(app, options);
 }
 
+/** Tells what goes wrong on a route that is no page, such as the way back from the provider. */
+export function browserTeller(options: PageOptions): TellBrowser {
+  return async (error, request, reply) => await tellInPage(error, request, reply.headers(HEADERS), options);
+}
+
 const ASSETS = [
   ['page.css', 'text/css; charset=utf-8'],
   ['page.js', 'text/javascript; charset=utf-8'],
@@ -122,7 +130,7 @@ function registerAssets(app: FastifyInstance): void {
  */
 function registerElsewhere(app: FastifyInstance, options: PageOptions): void {
   const isRead = ({ headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>): boolean =>
-    headers.accept?.includes('text/html') === true && !/^\/v1(?:[/?]|$)/.test(url);
+    wantsPage({ headers }) && !/^\/v1(?:[/?]|$)/.test(url);
   app.addConstraintStrategy({
     name: 'reader',
     mustMatchWhenDerived: false,
@@ -166,7 +174,7 @@ async function decideOne(
   [runId, callId, digest, temporalRun, decisionId]: Chosen,
 ): Promise<Told> {
   const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
-  const words = form.get('words') ?? '';
+  const words = wordsIn(form, 'words');
   const comment = words === '' ? {} : { comment: words };
   const said = kind === 'reject' ? { reason: words === '' ? 'Rejected with others.' : words } : comment;
   const bound = { callId, digest, runId: temporalRun, decisionId: `${kind}-${decisionId}` };

@@ -1,6 +1,6 @@
 /** The pages of one run and of its requests: what they show, and the forms by which people answer. */
 import type { KnownTool } from '../catalog/definitions.ts';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
@@ -12,7 +12,7 @@ import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
 import { pageText, refusalView, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
-import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, wordsIn } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
 import { ledgerView } from './ledger.ts';
 import { typedIn } from './question.ts';
@@ -70,14 +70,39 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
 
   pages.post<RunPath>('/runs/:runId/say', async ({ params: { runId }, body }, viewer, reply) => {
     const form = formOf(body);
-    await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
-    return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    return await afterTelling({ viewer, runId, form, reply }, async () => {
+      await source.say(viewer, runId, wordsIn(form, 'text'), form.get('messageId') ?? undefined);
+    });
   });
 
   pages.post<RunPath>('/runs/:runId/stop', async ({ params: { runId }, body }, viewer, reply) => {
-    await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
-    return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    const form = formOf(body);
+    return await afterTelling({ viewer, runId, form, reply }, async () => {
+      await source.stop(viewer, runId, wordsIn(form, 'reason'));
+    });
   });
+
+  /** Leads to the run; where it is refused, the form comes back with what was typed. */
+  async function afterTelling({ viewer, runId, form, reply }: Telling, tell: () => Promise<void>): Promise<unknown> {
+    try {
+      await tell();
+    } catch (error) {
+      const refusal = codedOf(error);
+      // A run that cannot be read is told as on any page.
+      const read = await source.run(viewer, runId).catch(() => undefined);
+      if (read === undefined) throw error;
+      void reply.code(refusal.traits.httpStatus);
+      return runPage(read, viewer, refusalView(refusal), Object.fromEntries(form));
+    }
+    return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+  }
+}
+
+interface Telling {
+  readonly viewer: Viewer;
+  readonly runId: string;
+  readonly form: URLSearchParams;
+  readonly reply: FastifyReply;
 }
 
 /** One function, because it is one table of pages. */
@@ -189,9 +214,11 @@ function isAnswerOf({ id }: Viewer, fact: RunRead['ledger'][number]['fact']): fa
   return 'approver' in fact && typeof fact.approver === 'object' && fact.approver.id === id;
 }
 
-function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
-  const main = markup`${told}${runView(read, viewer, Date.now())}`;
-  return pageText({ title: read.facts.runId, viewer, at: 'runs', live: true, main });
+/** @param typed what a refused form held */
+function runPage(read: RunRead, viewer: Viewer, told?: Html, typed?: Typed): string {
+  const main = markup`${told}${runView(read, viewer, Date.now(), typed)}`;
+  // The typed words would count as not typed, and vanish with the next change.
+  return pageText({ title: read.facts.runId, viewer, at: 'runs', live: typed === undefined, main });
 }
 
 function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {

@@ -4,7 +4,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, facts, hidden, requestPath } from './kit/layout.ts';
+import { csrf, facts, hidden, requestPath, type Typed } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
@@ -32,19 +32,25 @@ export function runsView(runs: readonly RunFacts[], now: number): Html {
     }`;
 }
 
-/** One function, because it is one page. */
+/**
+ * One function, because it is one page.
+ * @param typed what a refused form held
+ */
 export function runView(
   { facts: run, state, requests, ledger, messages, mayTell, ...rest }: RunRead,
   viewer: Viewer,
   now: number,
+  typed: Typed = {},
 ): Html {
   const open = requests.filter(({ status }) => status === 'open');
-  const isOver = ENDED.has(state.status);
+  // One that was terminated could not say so itself.
+  const isOver = ENDED.has(state.status) || run.endedAt !== undefined;
+  const status = isOver && !ENDED.has(state.status) ? run.status : state.status;
   return markup`<div class="head">
       <p class="crumbs"><a href="/runs">Runs</a></p>
       <h1>${foreign(run.runId)}</h1>
       <p class="state">
-        <span class="outcome ${state.status}">${state.status}</span>${state.because !== undefined && markup` ${foreign(state.because)}`}
+        <span class="outcome ${status}">${status}</span>${state.because !== undefined && markup` ${foreign(state.because)}`}
       </p>
     </div>
     <div class="columns">
@@ -96,18 +102,18 @@ export function runView(
         ${
           !isOver &&
           mayTell &&
-          markup`<details class="choice">
+          markup`<details class="choice"${typed['text'] !== undefined && markup` open`}>
               <summary>Say something to the agent</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
-                ${hidden('messageId', randomUUID())}${csrf(viewer)}
-                <label>Message<textarea name="text" rows="3" required></textarea></label><button class="button">Send</button>
+                ${hidden('messageId', typed['messageId'] ?? randomUUID())}${csrf(viewer)}
+                <label>Message<textarea name="text" rows="3" required maxlength="131072">\n${typed['text'] ?? ''}</textarea></label><button class="button">Send</button>
               </form>
             </details>
-            <details class="choice">
+            <details class="choice"${typed['reason'] !== undefined && markup` open`}>
               <summary>Stop the run</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/stop">
                 ${csrf(viewer)}
-                <label>Reason<textarea name="reason" rows="2" required></textarea></label><button class="button reject">Stop</button>
+                <label>Reason<textarea name="reason" rows="2" required maxlength="1024">\n${typed['reason'] ?? ''}</textarea></label><button class="button reject">Stop</button>
               </form>
             </details>`
         }

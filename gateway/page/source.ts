@@ -96,7 +96,10 @@ export function pageSource(
       return {
         facts: run,
         state,
-        requests: requests.map(({ request }) => request),
+        // A run that was terminated had no moment to close its requests: they wait for nobody any more.
+        requests: requests.flatMap(({ request }) =>
+          run.endedAt !== undefined && request.status === 'open' ? [] : [request],
+        ),
         ledger,
         messages: messages.flatMap((message, index) =>
           (seesRun(run, viewer) ? [message] : shareOf([message], seenCalls)).map((share) => ({

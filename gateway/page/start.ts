@@ -7,7 +7,7 @@ import { codedOf, detailOf } from '../http/problem.ts';
 import { foreign, foreignList } from './kit/faithful.ts';
 import { csrf, hidden, pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
-import { formOf, pagesOf, type PageOptions } from './kit/page.ts';
+import { formOf, pagesOf, type PageOptions, wordsIn } from './kit/page.ts';
 import type { AgentOffer, Viewer } from './kit/port.ts';
 
 export function registerStartPage(app: FastifyInstance, options: PageOptions): void {
@@ -18,13 +18,13 @@ export function registerStartPage(app: FastifyInstance, options: PageOptions): v
   );
   pages.post('/start', async ({ body }, viewer, reply) => {
     const form = formOf(body);
-    const [agent, input, key] = ['agent', 'input', 'key'].map((name) => form.get(name) ?? '');
+    const [agent, input, key] = ['agent', 'input', 'key'].map((name) => wordsIn(form, name));
     try {
       if (!Identifier.safeParse(key).success)
         throw new CountersignError('SPEC_INVALID', 'The form has lost its key. Nothing was started; send it again.', {
           path: 'key',
         });
-      const runId = await source.start(viewer, agent ?? '', (input ?? '').replaceAll('\r\n', '\n'), key ?? '');
+      const runId = await source.start(viewer, agent ?? '', input ?? '', key ?? '');
       return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
     } catch (error) {
       const told = codedOf(error);

@@ -257,3 +257,17 @@ test.each([
   },
   2 * LONG_MS,
 );
+
+test('names without a space, where a form or a refusal has them, are no wider than a phone', async () => {
+  const name = 'n'.repeat(200);
+  const { run, path } = await pages.asking({ [name]: { [name]: name }, list: [name] });
+  const page = await pages.signedIn('ann', `${path}/edit`, { viewport: PHONE });
+  expect(await faultsOf(page)).toEqual([]);
+  for (const at of [`/runs/${name}`, `/catalogs/${'n'.repeat(64)}`]) {
+    await page.goto(`${pages.url}${at}`);
+    expect(await faultsOf(page)).toEqual([]);
+  }
+  const stranger = await pages.signedIn(name, '/', { viewport: PHONE });
+  expect(await faultsOf(stranger)).toEqual([]);
+  await run.stop({ by: 'ann', reason: 'seen' });
+});

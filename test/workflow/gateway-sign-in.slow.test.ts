@@ -168,6 +168,27 @@ describe('a browser', () => {
     expect((await victim.go(callback)).status).toBe(401);
   });
 
+  test('is told in a page why nobody is signed in, and begins again from there; a program as by the API', async () => {
+    const html = { headers: { accept: 'text/html' } };
+    const cases = [
+      ['callback?code=x&state=y', 401, 'takes too long. Sign in again.', 'href="/sign-in">Sign in</a>'],
+      ['sign-in?to=evil', 422, 'to must be a path', 'href="/">Back to the inbox</a>'],
+    ] as const;
+    for (const [path, status, words, way] of cases) {
+      const page = await new Browser().go(`${gateway.url}/auth/${path}`, html);
+      expect(page.status).toBe(status);
+      expect(page.headers.get('content-type')).toContain('text/html');
+      expect(page.headers.get('content-security-policy')).toContain("style-src 'self'");
+      const text = await page.text();
+      expect(text).toContain(words);
+      expect(text).toContain(way);
+      expect(text).not.toContain('Bearer');
+      const problem = await new Browser().go(`${gateway.url}/auth/${path}`);
+      expect(problem.status).toBe(status);
+      expect(problem.headers.get('content-type')).toContain('application/problem+json');
+    }
+  });
+
   test('is sent to no other host after it, and a cookie that was made elsewhere counts for nobody', async () => {
     const browser = new Browser();
     for (const to of ['https://evil.example/', '//evil.example', '/\\evil.example', 'evil'])

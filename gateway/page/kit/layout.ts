@@ -94,10 +94,15 @@ export function wrongField(id: string, isWrong: boolean): Shown {
   return isWrong && markup` aria-invalid="true" aria-describedby="${id}.problem"`;
 }
 
-export function signedOutText(words: string): string {
+/** @param left what was typed into a form that was not sent, and its page: a browser that goes back has lost it */
+export function signedOutText(
+  words: string,
+  { typed, to }: { readonly typed: readonly string[]; readonly to: string } = { typed: [], to: '/' },
+): string {
+  const kept = typed.filter((text) => text.trim() !== '').join('\n\n');
   return pageText({
     title: 'Signed out',
-    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p><p><a class="button" href="/sign-in">Sign in</a></p></section>`,
+    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p>${kept !== '' && markup`<label>What you typed <span class="note">(copy it before you sign in)</span><textarea readonly rows="6">\n${kept}</textarea></label>`}<p><a class="button" href="/sign-in?to=${encodeURIComponent(to)}">Sign in</a></p></section>`,
   });
 }
 

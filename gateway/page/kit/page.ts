@@ -9,7 +9,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedOf, detailOf, isForOperator, isUncertain } from '../../http/problem.ts';
-import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
+import { type GatewayLog, holderOf, isOwnPage, loggedOf, tellWhen } from '../../http/server.ts';
 import type { Streams } from '../../http/streams.ts';
 import { SESSION_COOKIE, type Sessions } from '../../identity/sessions.ts';
 import { pageText, refusalView, signedOutText, trouble } from './layout.ts';
@@ -59,7 +59,7 @@ export function pagesOf(app: FastifyInstance, options: PageOptions) {
         handler: async (asked, reply) => {
           const viewer = await viewerOf(asked, options);
           void reply.type(HTML).header('cache-control', 'no-store');
-          if (viewer === undefined) return await signedOut(asked, reply);
+          if (viewer === undefined) return await signedOut(asked, reply, options.sessions.origin);
           try {
             if (method === 'POST') assertOwnForm(asked.body, viewer);
             // Sound: each route names its parameters.
@@ -72,10 +72,25 @@ export function pagesOf(app: FastifyInstance, options: PageOptions) {
   return { get: add('GET'), post: add('POST') };
 }
 
-async function signedOut({ method, url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+/** @param own origin of the pages; undefined where only the request tells */
+async function signedOut(request: FastifyRequest, reply: FastifyReply, own: string | undefined): Promise<FastifyReply> {
+  const { method, url, body, server, routeOptions } = request;
   if (method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(url)}`, 303);
   // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
-  return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
+  void reply.code(401);
+  const words = 'You are signed out. Nothing was sent.';
+  // A page of elsewhere would put its words here.
+  if (!isOwnPage(request, own)) return await reply.send(signedOutText(words));
+  const isPage = server.hasRoute({ method: 'GET', url: routeOptions.url ?? '' });
+  return await reply.send(signedOutText(words, { typed: typedWords(formOf(body)), to: isPage ? url : '/' }));
+}
+
+/** Fields into which people write; the others are chosen again soon. */
+const WRITTEN =
+  /^(?:comment|reason|answer|text|input|result|message|words|arguments|whole|more|field\.\d+\.\d+|argument(?:\.\d+)+)$/;
+
+function typedWords(form: URLSearchParams): readonly string[] {
+  return [...new Set(form.keys())].filter((name) => WRITTEN.test(name)).map((name) => wordsIn(form, name));
 }
 
 /** Tells in a page what no page has told: what came too often, is too large, or is of another page. */
@@ -108,13 +123,20 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
   const next = told.code === 'RATE_LIMITED' && method === 'POST' ? UNREAD : undefined;
   // Nothing that reads is uncertain.
   const isSent = method === 'POST' && isUncertain(told);
+  const [to, way] =
+    told.code === 'SIGN_IN_REQUIRED' && viewer === undefined ? ['/sign-in', 'Sign in'] : ['/', 'Back to the inbox'];
   const main = markup`${isSent ? refusalView(told) : trouble('That did not work', detailOf(told), told.code, next)}
-    <p><a class="button" href="/">Back to the inbox</a></p>`;
+    <p><a class="button" href="${to}">${way}</a></p>`;
   return pageText({ title: 'Not possible', ...(viewer && { viewer }), main });
 }
 
 export function formOf(body: unknown): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams();
+}
+
+/** Returns the words of a field; browsers send its line breaks as CRLF (WHATWG HTML, "Multipart form data"). */
+export function wordsIn(form: URLSearchParams, name: string): string {
+  return (form.get(name) ?? '').replaceAll('\r\n', '\n');
 }
 
 function assertOwnForm(body: unknown, { csrf }: Viewer): void {

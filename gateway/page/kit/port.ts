@@ -20,7 +20,7 @@ export interface Viewer extends Asker {
   readonly development?: true;
 }
 
-export type RunFacts = Pick<RunRow, 'runId' | 'initiator' | 'startedAt' | 'status'>;
+export type RunFacts = Pick<RunRow, 'runId' | 'initiator' | 'startedAt' | 'endedAt' | 'status'>;
 
 export interface Listed {
   readonly request: ApprovalRequest;

@@ -105,6 +105,14 @@ test('a run that was listed before it said whose it is shows to its initiator', 
   expect(await early.seen('run-1', asker())).toMatchObject({ initiator: 'ann' });
 });
 
+test('a run that was terminated offers nothing, although it could not close its requests', async () => {
+  const [request, ann] = [requestFor('ann'), asker()];
+  const offersOf = async (row: Parameters<typeof known>[0]) =>
+    (await reading(request, [known(row, { approvers: ['id:ann'] })]).requestOf('run-1', request.callId, ann)).offers;
+  expect(await offersOf({ pending: 1 })).toContain('approve');
+  expect(await offersOf({ status: 'terminated', endedAt: new Date(START).toISOString() })).toEqual([]);
+});
+
 test('a page asks runs in rounds of eight, and no more than its rows need', async () => {
   const asked: string[] = [];
   const pageOf = async (pending: number, most: number): Promise<number> => {

@@ -66,6 +66,8 @@ let sent: (Omit<Sent, 'message'> & { readonly message: Readonly<Record<string, u
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
+/** What Temporal says of the run, if it has ended without a word of its own. */
+let ended: Partial<RunRead['facts']>;
 let refusal: CountersignError | undefined;
 /** A run does this before it answers. */
 let taking: (message: Sent) => Promise<void>;
@@ -108,7 +110,7 @@ function source(): PageSource {
       const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
       const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
-      return { facts: facts(runId), state, requests: shown, ledger, messages, mayTell: true };
+      return { facts: { ...facts(runId), ...ended }, state, requests: shown, ledger, messages, mayTell: true };
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
@@ -136,8 +138,14 @@ function source(): PageSource {
       await taking(message);
       return cameTo;
     },
-    say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
-    stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
+    say: async (_viewer, runId, text) => {
+      if (refusal !== undefined) throw refusal;
+      sent.push({ runId, update: 'decide', message: { text } });
+    },
+    stop: async (_viewer, runId, reason) => {
+      if (refusal !== undefined) throw refusal;
+      sent.push({ runId, update: 'decide', message: { reason } });
+    },
     changes: () => () => undefined,
   };
 }
@@ -148,6 +156,7 @@ beforeEach(async () => {
   shown = [request];
   ledger = [];
   messages = [];
+  ended = {};
   refusal = undefined;
   cameTo = 'approved';
   taking = async () => undefined;
@@ -236,6 +245,24 @@ test('who is not signed in is led to the sign-in, and back', async () => {
   const refusedForm = await post(PATH, { ...BOUND, kind: 'approve' });
   expect(refusedForm.statusCode).toBe(401);
   expect(refusedForm.body).toContain('Nothing was sent.');
+  expect(sent).toEqual([]);
+});
+
+test('what somebody typed whose session has ended stands there to be copied, for a form of an own page alone', async () => {
+  viewer = undefined;
+  const fields = { ...BOUND, kind: 'reject', reason: `Because ${HOSTILE}`, csrf: 'secret' };
+  const sendFrom = async (origin: string, at = PATH) => {
+    return await ask(at, { method: 'POST', body: new URLSearchParams(fields), headers: { origin } });
+  };
+  const { origin: own } = new URL(base);
+  const { statusCode, body } = await sendFrom(own);
+  expect(statusCode).toBe(401);
+  expect(body).toContain('\nBecause &lt;/textarea&gt;');
+  expect(body).not.toContain('secret');
+  expect(body).toContain(`href="/sign-in?to=${encodeURIComponent(PATH)}"`);
+  // Where there is no page at the address of the form, the inbox has what waits.
+  expect((await sendFrom(own, '/review/decide')).body).toContain('href="/sign-in?to=%2F"');
+  expect((await sendFrom('https://evil.example')).body).not.toContain('Because');
   expect(sent).toEqual([]);
 });
 
@@ -728,6 +755,14 @@ describe('other answers', () => {
     expect(answered.body).not.toMatch(/value="bag"\s+checked/);
   });
 
+  test('a list that may stay empty is left out where the schema wants one or more', async () => {
+    const extras = { type: 'choices' as const, options: [{ value: 'bag' }], minItems: 1 };
+    asks({ extras, needed: extras, none: { type: 'choices', options: [{ value: 'bag' }] } }, ['needed']);
+    await post(PATH, { ...BOUND, kind: 'provide' });
+    // The run says what is wrong with one that is required.
+    expect(sent[0]?.message['responses']).toEqual({ who: { action: 'accept', content: { needed: [], none: [] } } });
+  });
+
   test('a forged list of choices is passed over', async () => {
     shown = [{ ...request, about: ABOUT.input }];
     refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
@@ -849,6 +884,45 @@ test('a call that waits for nobody shows its run, and takes no answer', async ()
   const late = await post('/runs/run-1/requests/t9.c9', { ...BOUND, kind: 'approve' });
   expect(late.statusCode).toBe(409);
   expect(sent).toEqual([]);
+});
+
+test('a run that was terminated is over, whatever it said last', async () => {
+  ended = { status: 'terminated', endedAt: request.openedAt };
+  shown = [];
+  const { body } = await ask('/runs/run-1');
+  expect(body).toContain('<span class="outcome terminated">terminated</span>');
+  expect(body).not.toContain('Stop the run');
+});
+
+describe('what is said to a run', () => {
+  test.each([
+    ['say', 'text'],
+    ['stop', 'reason'],
+  ])('%s keeps its line breaks, and comes back with what was typed where it is refused', async (verb, name) => {
+    expect((await post(`/runs/run-1/${verb}`, { [name]: 'one\r\ntwo' })).statusCode).toBe(303);
+    expect(sent[0]?.message).toEqual({ [name]: 'one\ntwo' });
+    refusal = new CountersignError('MESSAGE_INVALID', `${name} is too long.`, { path: name });
+    const { statusCode, body } = await post(`/runs/run-1/${verb}`, { [name]: `one ${HOSTILE}`, messageId: 'm1' });
+    expect(statusCode).toBe(422);
+    expect(body).toContain(`${name} is too long.`);
+    expect(body).toMatch(new RegExp(`<details class="choice" open>[^]*name="${name}"[^>]*>\none &lt;/textarea&gt;`));
+    expect(body).not.toContain('data-live');
+    // A message that may have been taken counts once.
+    if (verb === 'say') expect(body).toMatch(/name="messageId" value="m1"/);
+  });
+
+  test('of several requests together keeps its line breaks', async () => {
+    const chosen = JSON.stringify(['run-1', 't1.c0', request.digest, request.runId, 'd1']);
+    await post('/review/decide', { kind: 'reject', chosen, words: 'one\r\ntwo' });
+    expect(sent[0]?.message).toMatchObject({ reason: 'one\ntwo' });
+  });
+
+  test('a refused consent keeps its comment', async () => {
+    const about = { kind: 'authorization', server: 'bank', message: 'More.', wants: 'consent', round: 1 } as const;
+    shown = [{ ...request, about: { ...about, reason: 'TOOL_INSUFFICIENT_SCOPE' } }];
+    refusal = new CountersignError('DECISION_INVALID', 'no.', {});
+    expect((await post(PATH, { ...BOUND, kind: 'consent', comment: 'well thought' })).body).toContain('well thought');
+  });
 });
 
 describe('the definition of the tool', () => {

@@ -54,3 +54,20 @@ test('the inbox says so where more wait than it counts', async () => {
   expect(all).not.toHaveProperty('moreIsMore');
   expect(counted(200, true)).toBe('200+');
 });
+
+test('a run that was terminated has no request that waits, although it could not close it', async () => {
+  const requests = ['open', 'approved'].map((status) => ({ request: { callId: status, status } }));
+  const openIn = async (row: object) => {
+    const run = { runId: 'run-1', tenant: 'acme', initiator: 'ann', ...row };
+    const parts = {
+      reading: { seen: async () => ({ run, initiator: 'ann' }), requestsOf: async () => requests },
+      opened: { story: async () => ({ state: {}, ledger: [], messages: [], messagesFrom: 0 }) },
+      catalogs: { configured: [] },
+    };
+    // Sound: the page of a run uses nothing else of them.
+    const read = await pageSource(parts as never, { agents: {} }).run({ id: 'ann', may: new Set() } as never, 'run-1');
+    return read.requests.map(({ callId }) => callId);
+  };
+  expect(await openIn({ status: 'waiting' })).toEqual(['open', 'approved']);
+  expect(await openIn({ status: 'terminated', endedAt: new Date(0).toISOString() })).toEqual(['approved']);
+});
