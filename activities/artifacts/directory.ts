@@ -62,7 +62,7 @@ async function renewed(path: string, sha256: string): Promise<boolean> {
 function unusable(root: string, error: unknown): unknown {
   const code = nodeCodeOf(error);
   if (error instanceof CountersignError || code === undefined) return error;
-  const message = `The artifact store at ${root} cannot be used (${code}). See that there is space on this worker, and that its user may read and write there; it is tried again.`;
+  const message = `The artifact store at ${root} cannot be used (${code}). See that there is space on this worker, and that its user may read and write there; a run that waits then goes on.`;
   return new CountersignError('ARTIFACT_MISSING', message, { path: 'artifacts.directory' }, { cause: error });
 }
 
