@@ -5,6 +5,7 @@
  * 1. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
  * 2. Bytes are hashed again when they are read, so a changed or shortened file is detected, never returned.
  * 3. A file that is put again is as young as a new one: a sweep that removes old files counts from the last put.
+ * 4. A full disk, a lost right and the like are `ARTIFACT_MISSING`: they may be mended while runs wait.
  */
 import { readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,10 +17,14 @@ import { assertRoot } from './root.ts';
 export function createDirectoryStore(root: string): ArtifactStore {
   return {
     async put(bytes, contentType) {
-      await assertRoot(root);
       const sha256 = sha256Of(bytes);
       const path = pathOf(root, sha256);
-      if (!(await renewed(path, sha256))) await replace(root, path, bytes);
+      try {
+        await assertRoot(root);
+        if (!(await renewed(path, sha256))) await replace(root, path, bytes);
+      } catch (error) {
+        throw unusable(root, error);
+      }
       return { sha256, bytes: bytes.length, contentType };
     },
     async get(ref) {
@@ -28,7 +33,7 @@ export function createDirectoryStore(root: string): ArtifactStore {
       try {
         bytes = await readFile(pathOf(root, ref.sha256));
       } catch (error) {
-        if (nodeCodeOf(error) !== 'ENOENT') throw error;
+        if (nodeCodeOf(error) !== 'ENOENT') throw unusable(root, error);
         await assertRoot(root);
         const message = `Artifact ${ref.sha256} is not in the store at ${root}.`;
         throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
@@ -51,6 +56,14 @@ async function renewed(path: string, sha256: string): Promise<boolean> {
     if (nodeCodeOf(error) === 'ENOENT') return false;
     throw error;
   }
+}
+
+/** Leaves faults that are not the file system's as they are. */
+function unusable(root: string, error: unknown): unknown {
+  const code = nodeCodeOf(error);
+  if (error instanceof CountersignError || code === undefined) return error;
+  const message = `The artifact store at ${root} cannot be used (${code}). See that there is space on this worker, and that its user may read and write there; a run that waits then goes on.`;
+  return new CountersignError('ARTIFACT_MISSING', message, { path: 'artifacts.directory' }, { cause: error });
 }
 
 function pathOf(root: string, sha256: string): string {

@@ -61,7 +61,7 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
     await access(join(root, marker));
   } catch (error) {
     if (!['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '')) throw error;
-    const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; it is tried again.`;
+    const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; a run that waits then goes on.`;
     throw new CountersignError(missing, message, {}, { cause: error });
   }
 }

@@ -43,7 +43,8 @@ export function createLedgerDirectory(root: string): LedgerSink {
         throw unavailable(record, 'other workers write to it all the time');
       } catch (error) {
         if (error instanceof CountersignError) throw error;
-        throw unavailable(record, `its directory cannot be written (${nodeCodeOf(error) ?? 'error'})`, {}, error);
+        const reason = `ledger.directory ${root} cannot be used (${nodeCodeOf(error) ?? 'error'})`;
+        throw unavailable(record, reason, { path: LEDGER_ROOT.path }, error);
       }
     },
   };

@@ -102,7 +102,7 @@ export async function brokenIn(
     );
   return likely(
     'somebody',
-    "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record. Keep it as it is.",
+    "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record, unless Temporal's database was restored from an older copy (docs/operations/backups.md). Keep it as it is.",
   );
 }
 

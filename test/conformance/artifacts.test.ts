@@ -62,6 +62,23 @@ describe('the directory store', () => {
     ).toEqual([MARKER, ref.sha256]);
   });
 
+  test('INV-D3: what the disk refuses has a code that may pass, with the directory, the reason and what to look at', async () => {
+    const { root, store, ref } = await put('kept');
+    // A file where a folder should be: no user, not even root, can write or read below it.
+    await rm(join(root, ref.sha256.slice(0, 2)), { recursive: true });
+    await writeFile(join(root, ref.sha256.slice(0, 2)), '');
+    const again = async () => await store.put(new TextEncoder().encode('kept'), 'text/plain');
+    for (const refused of [again, async () => await store.get(ref)])
+      await expect(refused()).rejects.toMatchObject({
+        code: 'ARTIFACT_MISSING',
+        traits: expect.objectContaining({ retryable: true }),
+        facts: { path: 'artifacts.directory' },
+        message: expect.stringMatching(
+          `^The artifact store at ${root} cannot be used \\(ENOTDIR\\)\\. See that there is space`,
+        ),
+      });
+  });
+
   test('where nothing can be written, put fails and leaves nothing behind', async () => {
     const root = newPath();
     await writeFile(root, 'a file where the folder should be');

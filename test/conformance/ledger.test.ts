@@ -249,6 +249,17 @@ describe('the ledger directory', () => {
     for (const file of await filesOf(root)) expect((await stat(join(root, file))).mode & 0o777).toBe(0o600);
   });
 
+  test('what the disk refuses names the field, the directory and the reason', async () => {
+    const root = newRoot();
+    const record = recordOf(chainOf(1));
+    // A file where a folder should be: no user, not even root, can write below it.
+    await writeFile(join(folderOf(root, record.head), '..'), '');
+    await expect(createLedgerDirectory(root).deliver(record)).rejects.toMatchObject({
+      ...AWAY,
+      message: expect.stringContaining(`: ledger.directory ${root} cannot be used (ENOTDIR). It is tried again`),
+    });
+  });
+
   test('a line without its end is not there: what comes again is written again, and nothing acknowledged is lost', async () => {
     const root = newRoot();
     const chain = chainOf(6);

@@ -333,6 +333,15 @@ describe('mail', () => {
     expect(server.mails).toHaveLength(2);
   });
 
+  test('a server to which nothing listens is told by the code of the system', async () => {
+    const { server, channel } = await mailing();
+    await server.close();
+    await expect(channel.send(message())).rejects.toMatchObject({
+      code: 'MESSAGE_UNDELIVERED',
+      message: expect.stringContaining('notify.channels.it could not be reached (ECONNREFUSED)'),
+    });
+  });
+
   test('a try that did not send the whole mail is none of the two', async () => {
     const { server, channel } = await mailing();
     const again = async () => await channel.send(message({ repeated: true }));

@@ -79,6 +79,8 @@ test.each([
     const failure: unknown = await store.put(BYTES, 'text/plain').catch((error: unknown) => error);
     expect(failure).toMatchObject(withCode('ARTIFACT_MISSING', said));
     expect(`${String(failure)}${JSON.stringify(failure)}`).not.toContain(SECRET);
+    // A refresh of a catalog that has failed says so too, and nobody tries it again.
+    expect(String(failure)).not.toContain('tried again');
     expect(seen).toHaveLength(3);
   },
 );
