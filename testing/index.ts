@@ -9,4 +9,11 @@ export {
   type ScriptedTool,
   startScriptedServer,
 } from './scripted-server.ts';
-export { startTestWorld, type Steps, type TestWorld, type TestWorldOptions, type WorldConfig } from './world.ts';
+export {
+  startTestWorld,
+  type Steps,
+  type TestWorld,
+  type TestWorldOptions,
+  type WorldConfig,
+  type WorldSpec,
+} from './world.ts';

@@ -36,6 +36,9 @@ export type WorldConfig = Omit<ConfigInput, 'servers'> & {
   readonly servers?: Readonly<Record<string, Omit<ServerInput, 'url'> & { readonly url?: string }>>;
 };
 
+/** Anything of a run spec; of its agent only what a test is about, such as `output`. */
+export type WorldSpec = Omit<Partial<RunSpecInput>, 'agent'> & { readonly agent?: Partial<RunSpecInput['agent']> };
+
 /** An approver by id, or with groups. */
 export type WorldApprover = string | { readonly id: string; readonly groups?: readonly string[] };
 
@@ -58,14 +61,11 @@ export interface TestWorld {
   /** Calls that the servers got, by name. */
   readonly servers: Readonly<Record<string, ScriptedServer>>;
   /**
-   * Starts a run whose model follows these steps; it may use every server, and ann has started it.
+   * Starts a run whose model follows these steps, unless `spec.agent` names another one; it may use every server, and
+   * ann has started it.
    * @param authorizations tokens by server, for servers with `credentials: { kind: 'given' }`; they are sealed
    */
-  start(
-    steps: Steps,
-    spec?: Partial<RunSpecInput>,
-    options?: Pick<StartRunOptions, 'authorizations'>,
-  ): Promise<RunHandle>;
+  start(steps: Steps, spec?: WorldSpec, options?: Pick<StartRunOptions, 'authorizations'>): Promise<RunHandle>;
   /** Waits until this many requests of the run are open (1), for 30 s at most; rejects once the run is over (`RUN_CLOSED`). */
   openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
   /** Waits until a request is open, and approves it as this person. */
@@ -174,8 +174,7 @@ function worldOf(parts: Parts, config: Config): TestWorld {
       const model = `script-${runs}`;
       // Models are looked up for each step, so that each run may have its own script.
       config.models[model] = { provider: 'scripted', script: parseAs(Script, { steps }, 'USAGE', 'script of the run') };
-      const servers = Object.keys(config.servers).map((name) => ({ name }));
-      const spec = { agent: { name: 'test', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
+      const spec = specOf(model, Object.keys(config.servers), over);
       return await parts.countersign.startRun({ runId: `run-${runs}`, spec, ...options });
     },
     openRequests,
@@ -189,6 +188,13 @@ function worldOf(parts: Parts, config: Config): TestWorld {
       return request;
     },
   };
+}
+
+/** Nobody outside knows the name of a script's model: an agent that leaves the model out keeps it. */
+export function specOf(model: string, servers: readonly string[], over: WorldSpec): RunSpecInput {
+  const agent = { name: 'test', model, ...over.agent };
+  const named = servers.map((name) => ({ name }));
+  return { input: 'Do it.', initiator: { id: 'ann' }, servers: named, ...over, agent };
 }
 
 /**

@@ -224,7 +224,16 @@ function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   // JSON has no word for these three, and `typeof` calls them numbers.
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
-  return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'this text' : `a ${typeof value}`;
+  if (typeof value === 'object') return kindOfObject(value);
+  return typeof value === 'string' ? 'this text' : `a ${typeof value}`;
+}
+
+/** What a program hands over may be of a class, which JSON has not: where an object is wanted, "an object" says nothing. */
+function kindOfObject(value: object): string {
+  // Of the prototype: a field of the input may be called `constructor`, too. Sound: what comes out is looked at below.
+  const prototype = Object.getPrototypeOf(value) as { readonly constructor?: { readonly name?: unknown } } | null;
+  const name = prototype?.constructor?.name;
+  return typeof name === 'string' && !['', 'Object'].includes(name) ? `an instance of ${shownName(name)}` : 'an object';
 }
 
 /** zod's own words name limits and patterns but no input: schemas here are made without `reportInput`. */

@@ -4,9 +4,9 @@
  * processes from outside.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -192,6 +192,33 @@ test('the README’s sample runs against a worker that the installed command sta
 
 /** That a bundled command loads: each costs Node about a millisecond of processor time. */
 const MOST_FILES = 15;
+
+test('a world for tests starts in jest, set up as the guide says', async () => {
+  for (const name of ['jest', '@swc/jest']) {
+    const path = join('node_modules', name);
+    mkdirSync(dirname(join(project.folder, path)), { recursive: true });
+    symlinkSync(join(ROOT, path), join(project.folder, path));
+  }
+  const [config] = await blocksOf('docs/guide/library.md', 'js');
+  project.write('jest.config.mjs', config?.text ?? '');
+  project.write(
+    'world.test.ts',
+    `import { startTestWorld } from 'countersign/testing';
+test('runs', async () => {
+  const world = await startTestWorld();
+  const run = await world.start([{ text: 'Done.' }]);
+  expect(await run.result()).toMatchObject({ output: 'Done.' });
+  await world.stop();
+});
+`,
+  );
+  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'node_modules/jest/bin/jest.js')], {
+    cwd: project.folder,
+    encoding: 'utf8',
+    env: { ...process.env, NODE_OPTIONS: '--experimental-vm-modules' },
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('1 passed') });
+});
 
 test('commands that people run all day are bundled, with the licences of what is in them', () => {
   const folder = join(packed.folder, 'dist/cli/bundled');

@@ -1,7 +1,7 @@
 /** A world for users' tests has a configuration with which a worker would start, or says what is wrong with it. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { CountersignError } from '../../../contracts/errors.ts';
-import { assertGoesOn } from '../../../testing/world.ts';
+import { assertGoesOn, specOf } from '../../../testing/world.ts';
 import { startTestWorld, type WorldConfig } from '../../../testing/index.ts';
 import { refusalOf } from '../../support/refusal.ts';
 
@@ -27,6 +27,14 @@ test.each(REFUSED)('what a worker refuses, a world does, too: %s', async (path, 
   const refused = await refusalOf(startTestWorld({ config }));
   expect(refused.code).toBe('CONFIG_INVALID');
   expect(refused.message).toContain(`The configuration of the test world is not valid: ${path} `);
+});
+
+test('a run follows its steps, whatever else its spec says of the agent', () => {
+  const output = { type: 'object' };
+  const spec = specOf('script-1', ['ledger'], { agent: { output }, input: 'Book it.' });
+  expect(spec.agent).toEqual({ name: 'test', model: 'script-1', output });
+  expect(spec).toMatchObject({ input: 'Book it.', initiator: { id: 'ann' }, servers: [{ name: 'ledger' }] });
+  expect(specOf('script-1', [], { agent: { model: 'gpt' } }).agent.model).toBe('gpt');
 });
 
 test('a wait for requests ends with the run, and says how', async () => {

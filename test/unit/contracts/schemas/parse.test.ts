@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Decision } from '../../../../contracts/schemas/request.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
+import { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { parseAs } from '../../../../contracts/schemas/parse.ts';
 import { Policy } from '../../../../contracts/schemas/policy.ts';
 import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
@@ -116,6 +117,18 @@ describe('parseAs', () => {
   test('says that a value of no JSON kind is not one', () => {
     const decision = { ...spec, agent: { ...spec.agent, output: { a: () => 1 } } };
     expect(refusal(() => parseAs(RunSpec, decision, 'SPEC_INVALID', 'run spec')).facts.path).toBe('agent.output.a');
+  });
+
+  test('names the class of what is an object and no JSON', () => {
+    const told = (at: unknown): string => refusal(() => parseAs(JsonObject, { at }, 'USAGE', 'argument')).message;
+    expect(told(new Date(0))).toContain('or an object, not an instance of Date.');
+    expect(told(new Map())).toContain('or an object, not an instance of Map.');
+    const text = refusal(() => parseAs(z.string(), { constructor: { name: 'secret' } }, 'USAGE', 'argument')).message;
+    expect(text).toContain('must be a string, not an object.');
+    const bare: object = Object.create(null);
+    const derived: object = Object.create(bare);
+    for (const value of [bare, derived])
+      expect(refusal(() => parseAs(z.string(), value, 'USAGE', 'argument')).message).toContain('not an object.');
   });
 
   test('shows the first three problems and counts the rest', () => {
