@@ -122,7 +122,7 @@ export async function callWithToken(
   const whyNone = codedFailureIn(got.noOther)?.message;
   const said =
     ending.kind === 'refused' && whyNone !== undefined
-      ? { ...ending, message: `${ending.message} ${whyNone}` }
+      ? { ...ending, message: `${ending.message}. ${whyNone}` }
       : ending;
   const ended = resultOf(said, token, told);
   const answers = people?.told ?? [];

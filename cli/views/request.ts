@@ -63,7 +63,8 @@ export function requestText(
     ['postponed', request.extensions?.map(extensionText).join(', ')],
     ['may wait', given(latestOf(request), (until) => `until ${until}, where somebody postpones the deadline`)],
     ['holds', holds(approvers)],
-    ['asked by', rules.map(visible).join(', ')],
+    // Only for consent is it a rule that asks.
+    [request.about === undefined ? 'asked by' : 'judged by', rules.map(visible).join(', ')],
     [
       'same call as',
       given(request.duplicateOf, (id) => `${visible(id)}; each needs an approval of its own, or one that stands`),

@@ -54,7 +54,7 @@ export function requestView(page: RequestPage): Html {
       </div>
       <aside class="decide" aria-label="Decide">${decideView(page, permitted)}</aside>
       <div class="what">
-        <section aria-labelledby="why"><h2 id="why">Why a person is asked</h2> ${whyView(request)}</section>
+        <section aria-labelledby="why"><h2 id="why">${about === undefined ? 'Why a person is asked' : 'What policy says of the call'}</h2> ${whyView(request)}</section>
         ${toolView(request, page.tool)}
         <section aria-labelledby="known"><h2 id="known">Details</h2> ${detailsView(request, now)}</section>
         ${earlierView(read, request)} ${conversationView(read.messages, read.facts.runId)}
@@ -93,9 +93,10 @@ function statusWords({ status, openedAt, deadline, decidedBy, decidedAt }: Appro
   ];
 }
 
-function whyView({ rules, explain = [] }: ApprovalRequest): Html {
+/** Only for consent is it a rule that asks. */
+function whyView({ rules, explain = [], about }: ApprovalRequest): Html {
   return markup`<ul class="plain">
-    ${explain.map(({ rule, text }) => markup`<li>${foreignBlock(text)}<span class="note">rule ${foreign(rule)}</span></li>`)}${explain.length === 0 && markup`<li>Asked by ${foreignList(rules)}.</li>`}
+    ${explain.map(({ rule, text }) => markup`<li>${foreignBlock(text)}<span class="note">rule ${foreign(rule)}</span></li>`)}${explain.length === 0 && markup`<li>${about === undefined ? 'Asked' : 'Judged'} by ${foreignList(rules)}.</li>`}
   </ul>`;
 }
 

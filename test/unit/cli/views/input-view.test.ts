@@ -100,7 +100,7 @@ test('no name of a server stands where a label of ours does, and the host is tha
     'digest',
     'may decide',
     'deadline',
-    'asked by',
+    'judged by',
   ]);
   // Ours stand once; a host for each page, and no other.
   expect(labels.filter((label) => label === 'digest' || label === 'may decide')).toHaveLength(2);

@@ -691,6 +691,17 @@ describe('other answers', () => {
     expect(sent).toEqual([{ runId: 'run-1', update, message: { kind, callId: 't1.c0', ...BOUND, ...told } }]);
   });
 
+  test.each([
+    [undefined, 'Why a person is asked', 'Asked by'],
+    ['input', 'What policy says of the call', 'Judged by'],
+    ['outcome', 'What policy says of the call', 'Judged by'],
+  ] as const)('only for consent is it a rule that asks: %s', async (about, heading, by) => {
+    shown = [{ ...request, explain: [], ...(about !== undefined && { about: ABOUT[about] }) }];
+    const { body } = await ask(PATH);
+    expect(body).toContain(`>${heading}</h2>`);
+    expect(body).toContain(`<li>${by} `);
+  });
+
   test('the fields of a question are read as their kinds, and empty ones are left out', async () => {
     shown = [{ ...request, about: ABOUT.input }];
     const { body } = await ask(PATH);
