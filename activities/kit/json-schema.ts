@@ -163,6 +163,43 @@ export function* schemasIn(
   }
 }
 
+const TYPES: ReadonlySet<unknown> = new Set(['null', 'boolean', 'object', 'array', 'number', 'string', 'integer']);
+
+/**
+ * Returns the first slip in a schema that a caller wrote: a type that is none, or a reference to a place that it does
+ * not have. No value fits the first, and the validator finds the second only when a value leads to it.
+ */
+export function slipIn(schema: JsonObject): string | undefined {
+  const all = [...schemasIn(schema)].map(([each]) => each);
+  // Below an `$id` of its own a reference starts elsewhere.
+  const isOneDocument = all.every(({ $id }, index) => index === 0 || $id === undefined);
+  for (const { type = [], $ref } of all) {
+    const wrong = [type].flat().find((name) => !TYPES.has(name));
+    if (wrong !== undefined) return `has type ${canonicalJson(wrong)}, which is none of ${[...TYPES].join(', ')}`;
+    if (isOneDocument && typeof $ref === 'string' && /^#(\/|$)/.test($ref) && !leads(schema, $ref))
+      return `refers to ${$ref}, which it does not have`;
+  }
+  return undefined;
+}
+
+/** @param fragment JSON Pointer as the fragment of a URI (RFC 6901 §6) */
+function leads(schema: JsonObject, fragment: string): boolean {
+  let pointer: string;
+  try {
+    pointer = decodeURIComponent(fragment);
+  } catch {
+    return false;
+  }
+  let at: JsonValue | undefined = schema;
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return false;
+    // Sound: names of a list are its places.
+    at = (at as Readonly<Record<string, JsonValue>>)[name];
+  }
+  return typeof at === 'boolean' || isJsonObject(at);
+}
+
 function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }

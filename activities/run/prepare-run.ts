@@ -37,6 +37,7 @@ import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { ownValue } from '../kit/json.ts';
+import { slipIn } from '../kit/json-schema.ts';
 
 /** All calls of a turn may be sent, each with policy and server, in one workflow task of at most 4 MiB. */
 const TASK_BYTES = 3_145_728;
@@ -65,6 +66,7 @@ export function createPrepareRun(
       const message = `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`;
       throw new CountersignError('MODEL_UNKNOWN', message, { path: 'agent.model' });
     }
+    assertOutput(spec);
     assertDistinct(spec);
     assertGrants(config, spec);
     await assertConditions(conditions, spec);
@@ -146,6 +148,16 @@ async function assertConditions(conditions: Conditions, { policy }: RunSpec): Pr
   if (problem === undefined) return;
   const path = `policy.rules[${problem.index}].when`;
   throw invalid(`${path} ${problem.reason}. Correct it and try again.`, path);
+}
+
+/** Else the model would be paid for two answers of which none could fit. */
+function assertOutput({ agent: { output } }: RunSpec): void {
+  const slip = output === undefined ? undefined : slipIn(output);
+  if (slip === undefined) return;
+  throw invalid(
+    `agent.output ${bounded(visible(slip), 300)}. Correct the JSON Schema and start again.`,
+    'agent.output',
+  );
 }
 
 function assertDistinct({ servers }: RunSpec): void {
