@@ -36,15 +36,35 @@ export function corrupt(sha256: string): CountersignError {
  */
 export const STORING_MS = 45_000;
 
-/** @param ms limit for all puts together, from now on */
+/** Pauses between tries of one put, as parts of the limit: 1, 2 and 4 s. */
+const PAUSES = [1 / 45, 2 / 45, 4 / 45];
+
+/**
+ * Gives a store that restarts or sheds load some seconds: a call that has run is not made again for its bytes.
+ * @param ms limit for all puts together, from now on
+ */
 export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
   const late = setTimeout(ms, undefined, { ref: false }).then(() => {
     throw new Error('the store did not answer in time');
   });
   // Nobody may be waiting by then.
   late.catch(() => undefined);
+  let pauses = PAUSES;
+  const patiently = async (put: () => Promise<ArtifactRef>): Promise<ArtifactRef> => {
+    for (const pause of pauses) {
+      try {
+        return await put();
+      } catch {
+        await setTimeout(pause * ms);
+      }
+    }
+    // One that has refused all tries gets no others for what else the result holds.
+    pauses = [];
+    return await put();
+  };
   return {
     get: async (ref) => await store.get(ref),
-    put: async (bytes, contentType) => await Promise.race([late, store.put(bytes, contentType)]),
+    put: async (bytes, contentType) =>
+      await Promise.race([late, patiently(async () => await store.put(bytes, contentType))]),
   };
 }
