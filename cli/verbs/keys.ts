@@ -202,14 +202,14 @@ const ZONE_USED = verb({
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
     const { looked, users, unread } = await session(async (opened) => usersOf(id, opened));
     const json = { id, looked, users, unread };
+    if (users.length + unread.length === 0)
+      return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
     const told = [
       users.length === 0
         ? `None of ${looked} running workflows that could be read needs key ${id}.`
         : `${users.length} of ${looked} running workflows need key ${id}:${listed(users)}`,
       ...(unread.length === 0 ? [] : [`${unread.length} more could not be read:${listed(unread.map(unreadLine))}`]),
     ];
-    if (users.length + unread.length === 0)
-      return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
     const message =
       users.length === 0
         ? `Key ${id} may be in use: leave it in trust.zone.keys until all workflows could be read, or have ended.`
@@ -289,10 +289,12 @@ async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Use
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
   for await (const recorded of liveHistories(client, listExecutions(client, query), deadlineMs)) {
     const { workflowId } = recorded;
-    const names =
-      recorded.kind === 'unreadable'
-        ? recorded.error
-        : await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
+    if (recorded.kind === 'unreadable') {
+      // It has ended since it was listed, and is forgotten.
+      if (recorded.error.name === 'WorkflowNotFoundError') continue;
+      throw recorded.error;
+    }
+    const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
     if (names instanceof Error) {
       unread.push({ workflowId, reason: names.message });
       continue;

@@ -11,6 +11,7 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
 import { z } from 'zod';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
   DEFAULT_TASK_QUEUE,
@@ -67,7 +68,7 @@ export async function startRun(
 ): Promise<boolean> {
   assertOwnId(options);
   const { runId, spec: written, ticketId: _, ...others } = options;
-  parseAs(Start, others, 'SPEC_INVALID', 'start');
+  parseAs(Start, defined(others), 'SPEC_INVALID', 'start');
   const { spec: given, tokens } = takeTokens(written, others.authorizations);
   assertEnds(given, 'SPEC_INVALID', 'run spec');
   const finding = screenSpec(given, UNSENT);

@@ -92,6 +92,12 @@ export function signIn(reason: string, next = SEND_TOKEN): CountersignError {
   return new CountersignError('SIGN_IN_REQUIRED', `${reason} ${next}`);
 }
 
+/** Says it to somebody at a browser, whom another token does not help. */
+export function atBrowser(error: CountersignError): CountersignError {
+  const message = error.message.replace(SEND_TOKEN, 'Ask whoever runs this gateway.');
+  return new CountersignError(error.code, message, error.facts, { cause: error });
+}
+
 function unusable(claim: string): CountersignError {
   return signIn(`The token has no usable claim for ${claim} (oidc.claims).`);
 }

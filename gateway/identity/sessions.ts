@@ -14,7 +14,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
 import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
-import { type Asker, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
+import { type Asker, atBrowser, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
@@ -143,7 +143,7 @@ export class Sessions {
       const session = { id, groups: usable.groups, tenant };
       return { to, cookie: await sealed(session, this.#sealing[0], 'session', config.hours * 3_600) };
     } catch (error) {
-      throw error instanceof CountersignError ? error : unfinished(error);
+      throw error instanceof CountersignError ? atBrowser(error) : unfinished(error);
     }
   }
 

@@ -22,10 +22,16 @@ export function fieldPath(key: string, name: string): string {
  * was sent may have the name of such a list.
  */
 export function typedIn(form: URLSearchParams): Typed {
-  const lists = [...new Set(form.keys())].filter((id) => id.startsWith('field.'));
+  const lists = new Map<string, string[]>();
+  for (const [id, text] of form) {
+    if (!id.startsWith('field.')) continue;
+    const list = lists.get(id);
+    if (list === undefined) lists.set(id, [text]);
+    else list.push(text);
+  }
   return {
     ...Object.fromEntries([...form].filter(([id]) => !id.endsWith('.all'))),
-    ...Object.fromEntries(lists.map((id) => [`${id}.all`, JSON.stringify(form.getAll(id))])),
+    ...Object.fromEntries([...lists].map(([id, list]) => [`${id}.all`, JSON.stringify(list)])),
   };
 }
 

@@ -12,7 +12,7 @@ import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
 import { pageText, refusalView, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
-import { formOf, pagesOf, type PageOptions, wordsIn } from './kit/page.ts';
+import { asRefused, formOf, pagesOf, type PageOptions, wordsIn } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
 import { ledgerView } from './ledger.ts';
 import { typedIn } from './question.ts';
@@ -87,12 +87,14 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
     try {
       await tell();
     } catch (error) {
-      const refusal = codedOf(error);
       // A run that cannot be read is told as on any page.
       const read = await source.run(viewer, runId).catch(() => undefined);
       if (read === undefined) throw error;
-      void reply.code(refusal.traits.httpStatus);
-      return runPage(read, viewer, refusalView(refusal), Object.fromEntries(form));
+      const refusal = asRefused(reply, error, options);
+      // Another text under this id would be refused for ever; else the id stays, so that the message counts once.
+      const isSpent = refusal.facts['path'] === 'messageId';
+      const kept = [...form].filter(([name]) => name !== 'messageId' || !isSpent);
+      return runPage(read, viewer, refusalView(refusal), Object.fromEntries(kept));
     }
     return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
   }
@@ -129,8 +131,7 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
     try {
       await source.send(viewer, { runId: params.runId, ...answerOf(form, found.request) });
     } catch (error) {
-      const told = codedOf(error);
-      void reply.code(told.traits.httpStatus);
+      const told = asRefused(reply, error, options);
       const now = await opened(source, viewer, params).catch(() => found);
       const changed = form.get('arguments');
       if (changed === null || form.get('kind') !== 'approve') return requestPage(now, viewer, told, typedIn(form));

@@ -4,7 +4,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { csrf, facts, hidden, requestPath, type Typed } from './kit/layout.ts';
+import { csrf, facts, hidden, keptView, requestPath, type Typed } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
@@ -99,6 +99,7 @@ export function runView(
             rest.temporalUi !== undefined && markup`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,
           ],
         ])}
+        ${!(!isOver && mayTell) && keptView([typed['text'] ?? '', typed['reason'] ?? ''], 'it was not sent')}
         ${
           !isOver &&
           mayTell &&

@@ -99,11 +99,17 @@ export function signedOutText(
   words: string,
   { typed, to }: { readonly typed: readonly string[]; readonly to: string } = { typed: [], to: '/' },
 ): string {
-  const kept = typed.filter((text) => text.trim() !== '').join('\n\n');
   return pageText({
     title: 'Signed out',
-    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p>${kept !== '' && markup`<label>What you typed <span class="note">(copy it before you sign in)</span><textarea readonly rows="6">\n${kept}</textarea></label>`}<p><a class="button" href="/sign-in?to=${encodeURIComponent(to)}">Sign in</a></p></section>`,
+    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p>${keptView(typed, 'copy it before you sign in')}<p><a class="button" href="/sign-in?to=${encodeURIComponent(to)}">Sign in</a></p></section>`,
   });
+}
+
+/** What was typed into a form that is not shown again. */
+export function keptView(typed: readonly string[], note: string): Html | undefined {
+  const kept = typed.filter((text) => text.trim() !== '').join('\n\n');
+  if (kept === '') return undefined;
+  return markup`<label>What you typed <span class="note">(${note})</span><textarea readonly rows="6">\n${kept}</textarea></label>`;
 }
 
 export function facts(rows: readonly (readonly [string, Shown])[]): Html {

@@ -74,23 +74,37 @@ export function pagesOf(app: FastifyInstance, options: PageOptions) {
 
 /** @param own origin of the pages; undefined where only the request tells */
 async function signedOut(request: FastifyRequest, reply: FastifyReply, own: string | undefined): Promise<FastifyReply> {
-  const { method, url, body, server, routeOptions } = request;
+  const { method, url, body } = request;
   if (method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(url)}`, 303);
   // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
   void reply.code(401);
   const words = 'You are signed out. Nothing was sent.';
   // A page of elsewhere would put its words here.
   if (!isOwnPage(request, own)) return await reply.send(signedOutText(words));
-  const isPage = server.hasRoute({ method: 'GET', url: routeOptions.url ?? '' });
-  return await reply.send(signedOutText(words, { typed: typedWords(formOf(body)), to: isPage ? url : '/' }));
+  return await reply.send(signedOutText(words, { typed: typedWords(formOf(body)), to: pageOf(request) }));
 }
 
 /** Fields into which people write; the others are chosen again soon. */
 const WRITTEN =
   /^(?:comment|reason|answer|text|input|result|message|words|arguments|whole|more|field\.\d+\.\d+|argument(?:\.\d+)+)$/;
 
+/** Nobody is signed in: anybody may send a form of a million fields. */
+const MOST_TYPED = 200;
+
 function typedWords(form: URLSearchParams): readonly string[] {
-  return [...new Set(form.keys())].filter((name) => WRITTEN.test(name)).map((name) => wordsIn(form, name));
+  const typed: string[] = [];
+  for (const [name, text] of form) {
+    if (typed.length === MOST_TYPED) break;
+    if (WRITTEN.test(name)) typed.push(withPlainBreaks(text));
+  }
+  return typed;
+}
+
+/** The page of a form: at the form's own address, or at the one above it. */
+function pageOf({ url, server, routeOptions: { url: route = '' } }: FastifyRequest): string {
+  const above = (path: string): string => path.slice(0, path.lastIndexOf('/'));
+  if (server.hasRoute({ method: 'GET', url: route })) return url;
+  return server.hasRoute({ method: 'GET', url: above(route) }) ? above(url) : '/';
 }
 
 /** Tells in a page what no page has told: what came too often, is too large, or is of another page. */
@@ -107,9 +121,9 @@ export async function tellInPage(
 /** A form that came too often was not read. */
 const UNREAD = 'Nothing was sent. Go back in your browser to what you typed, and send it again later.';
 
-function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown, { log }: PageOptions): string {
+/** Gives a page the status of what is refused, and tells the operator what is theirs to mend. */
+export function asRefused(reply: FastifyReply, error: unknown, { log }: Pick<PageOptions, 'log'>): CountersignError {
   const told = codedOf(error);
-  const status = told.traits.httpStatus;
   const { method, routeOptions } = reply.request;
   if (isForOperator(told))
     log?.warn(`page failed: ${loggedOf(error, told)}`, {
@@ -118,8 +132,14 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
       method,
       path: routeOptions.url,
     });
-  void reply.code(status);
+  void reply.code(told.traits.httpStatus);
   tellWhen(reply, told);
+  return told;
+}
+
+function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown, options: PageOptions): string {
+  const told = asRefused(reply, error, options);
+  const { method } = reply.request;
   const next = told.code === 'RATE_LIMITED' && method === 'POST' ? UNREAD : undefined;
   // Nothing that reads is uncertain.
   const isSent = method === 'POST' && isUncertain(told);
@@ -136,7 +156,11 @@ export function formOf(body: unknown): URLSearchParams {
 
 /** Returns the words of a field; browsers send its line breaks as CRLF (WHATWG HTML, "Multipart form data"). */
 export function wordsIn(form: URLSearchParams, name: string): string {
-  return (form.get(name) ?? '').replaceAll('\r\n', '\n');
+  return withPlainBreaks(form.get(name) ?? '');
+}
+
+function withPlainBreaks(text: string): string {
+  return text.replaceAll('\r\n', '\n');
 }
 
 function assertOwnForm(body: unknown, { csrf }: Viewer): void {

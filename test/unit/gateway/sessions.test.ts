@@ -99,13 +99,13 @@ describe('who comes back from the provider', () => {
   type Answer = (nonce: string) => Promise<Response>;
 
   /** @param seconds by which the clock of the provider goes ahead */
-  const idToken = async (nonce: string, seconds = 0): Promise<Response> => {
+  const idToken = async (nonce: string, seconds = 0, subject = 'ann'): Promise<Response> => {
     const now = Math.floor(Date.now() / 1_000) + seconds;
     const token = await new SignJWT({ nonce })
       .setProtectedHeader({ alg: 'ES256', kid: 'one' })
       .setIssuer(ISSUER)
       .setAudience('gateway')
-      .setSubject('ann')
+      .setSubject(subject)
       .setIssuedAt(now)
       .setNotBefore(now)
       .setExpirationTime(now + 300)
@@ -156,6 +156,14 @@ describe('who comes back from the provider', () => {
   ])('is told what is wrong where the provider %s', async (_what, token, code, words) => {
     const refusal = await refusalOf(signedIn(token));
     expect(refusal).toMatchObject(withCode(code, words));
+  });
+
+  test('whose claims name nobody is sent to an operator: no other token helps', async () => {
+    const refusal = await refusalOf(signedIn(async (nonce) => await idToken(nonce, 0, ' ')));
+    expect(refusal).toMatchObject(
+      withCode('SIGN_IN_REQUIRED', 'no usable claim for id (oidc.claims). Ask whoever runs'),
+    );
+    expect(refusal.message).not.toContain('Bearer');
   });
 
   test('is told that the provider refused, where it did', async () => {

@@ -263,7 +263,17 @@ test('what somebody typed whose session has ended stands there to be copied, for
   // Where there is no page at the address of the form, the inbox has what waits.
   expect((await sendFrom(own, '/review/decide')).body).toContain('href="/sign-in?to=%2F"');
   expect((await sendFrom('https://evil.example')).body).not.toContain('Because');
+  // The page of what is said to a run is that of the run.
+  expect((await sendFrom(own, '/runs/run-1/say')).body).toContain('href="/sign-in?to=%2Fruns%2Frun-1"');
   expect(sent).toEqual([]);
+});
+
+test('of a form without end that nobody has signed, few fields are looked at', async () => {
+  viewer = undefined;
+  const fields = Array.from({ length: 1_000 }, (_, index) => [`field.0.${index}`, `no. ${index}!`]);
+  const headers = { origin: new URL(base).origin };
+  const { body } = await ask(PATH, { method: 'POST', body: new URLSearchParams(fields), headers });
+  expect([body.includes('no. 199!'), body.includes('no. 200!')]).toEqual([true, false]);
 });
 
 describe('a form', () => {
@@ -920,6 +930,16 @@ describe('what is said to a run', () => {
     expect(body).not.toContain('data-live');
     // A message that may have been taken counts once.
     if (verb === 'say') expect(body).toMatch(/name="messageId" value="m1"/);
+    ended = { status: 'completed', endedAt: request.openedAt };
+    const late = await post(`/runs/run-1/${verb}`, { [name]: `one ${HOSTILE}` });
+    expect(late.body).toMatch(/What you typed <span[^>]*>\(it was not sent\)<[^]*>\none &lt;\/textarea&gt;/);
+  });
+
+  test('under an id that another message has used comes back with a new one', async () => {
+    refusal = new CountersignError('MESSAGE_INVALID', 'used.', { path: 'messageId' });
+    const { body } = await post('/runs/run-1/say', { text: 'two', messageId: 'm1' });
+    expect(body).toMatch(/name="messageId" value="[^"]{20,}"/);
+    expect(body).toContain('\ntwo</textarea>');
   });
 
   test('of several requests together keeps its line breaks', async () => {
