@@ -59,7 +59,9 @@ export class Countersign {
    * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
    */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
-    const wanted = { taskQueue: this.#taskQueue, ...options };
+    // A caller without types may give none.
+    const given: StartRunOptions = { ...options };
+    const wanted = given.taskQueue === undefined ? { ...given, taskQueue: this.#taskQueue } : given;
     const started = await startRun(this.#engine, this.#servers, wanted, this.#signer);
     return Object.assign(this.run(options.runId), { started });
   }

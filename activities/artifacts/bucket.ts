@@ -96,7 +96,7 @@ function isGood({ status }: BucketAnswer): boolean {
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';
-  const message = `The artifact store ${placeOf(config)} cannot be used: ${subject} ${reason}. Mend it; a run that waits then goes on.`;
+  const message = `The artifact store ${placeOf(config)} cannot be used: ${subject} ${reason}. Once it can be, a run that waits goes on.`;
   return new CountersignError('ARTIFACT_MISSING', message, path);
 }
 

@@ -34,7 +34,9 @@ export function createDirectoryStore(root: string): ArtifactStore {
         bytes = await readFile(pathOf(root, ref.sha256));
       } catch (error) {
         if (nodeCodeOf(error) !== 'ENOENT') throw unusable(root, error);
-        await assertRoot(root);
+        await assertRoot(root).catch((fault: unknown) => {
+          throw unusable(root, fault);
+        });
         const message = `Artifact ${ref.sha256} is not in the store at ${root}.`;
         throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
       }
@@ -58,10 +60,10 @@ async function renewed(path: string, sha256: string): Promise<boolean> {
   }
 }
 
-/** Leaves faults that are not the file system's as they are. */
+/** Leaves what is no fault of the system as it is. */
 function unusable(root: string, error: unknown): unknown {
   const code = nodeCodeOf(error);
-  if (error instanceof CountersignError || code === undefined) return error;
+  if (error instanceof CountersignError || code === undefined || !/^E(?!RR_)/.test(code)) return error;
   const message = `The artifact store at ${root} cannot be used (${code}). See that there is space on this worker, and that its user may read and write there; a run that waits then goes on.`;
   return new CountersignError('ARTIFACT_MISSING', message, { path: 'artifacts.directory' }, { cause: error });
 }

@@ -303,7 +303,7 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 export const LONGEST_RETRY_MS = 60_000;
 const SHORTEST_RETRY_MS = 100;
 
-/** Answers to requests of the server that are on their way at once. Beyond them a request gets none. */
+/** Answers to requests of the server that are on their way at once, and as many of people. Beyond them a request gets none. */
 const MOST_SAYING = 64;
 
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
@@ -355,8 +355,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   readonly #asks: boolean;
   readonly #notices = new Set<Promise<void>>();
   #awaited: RequestId | undefined;
-  /** Answers of ours that are on their way. */
-  #saying = 0;
+  /** Answers that are on their way: a server that leaves those to its pings open still gets what people say. */
+  readonly #saying = { ours: 0, people: 0 };
 
   constructor(url: URL, { streaming, asks = false, ...options }: SessionTransportOptions) {
     super(url, { reconnectionScheduler: withinBounds, ...options });
@@ -395,10 +395,11 @@ export class SessionTransport extends StreamableHTTPClientTransport {
 
   /** Gives the server our answer to a request of its own. */
   async #say(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
+    const whose = 'result' in message && Object.keys(message.result).length > 0 ? 'people' : 'ours';
     try {
-      if (this.#saying >= MOST_SAYING) throw new Error(`${MOST_SAYING} answers are on their way to the server`);
-      this.#saying += 1;
-      await super.send(message, options).finally(() => (this.#saying -= 1));
+      if (this.#saying[whose] >= MOST_SAYING) throw new Error(`${MOST_SAYING} answers are on their way to the server`);
+      this.#saying[whose] += 1;
+      await super.send(message, options).finally(() => (this.#saying[whose] -= 1));
     } catch (error) {
       this.onSaid?.(id, { error });
       throw error;

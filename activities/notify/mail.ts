@@ -11,7 +11,6 @@
  * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
  * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
-import { getSystemErrorName } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import nodemailer, { type Transporter } from 'nodemailer';
 import { z } from 'zod';
@@ -174,20 +173,20 @@ function isAnswer(error: unknown): boolean {
 
 /** Errors leave out the server's own words, which may name people. */
 function failureOf(name: string, error: unknown): Error {
-  const { responseCode, code, errno }: Fields = isFields(error) ? error : {};
+  const { responseCode, code, originalCode }: Fields = isFields(error) ? error : {};
+  // Nodemailer calls every failed connection ESOCKET, and keeps the code that Node gave it.
   if (typeof responseCode !== 'number')
     return undelivered(
       name,
-      `could not be reached (${systemCodeOf(errno) ?? networkCodeOf(error) ?? (typeof code === 'string' ? code : 'error')})`,
+      `could not be reached (${asText(originalCode) ?? networkCodeOf(error) ?? asText(code) ?? 'error'})`,
     );
   return responseCode >= 500
     ? refusedBy(name, `answered ${responseCode}`)
     : undelivered(name, `answered ${responseCode}`);
 }
 
-/** Nodemailer calls every failed connection ESOCKET, and keeps the number of the system's own error. */
-function systemCodeOf(errno: unknown): string | undefined {
-  return Number.isSafeInteger(errno) && Number(errno) < 0 ? getSystemErrorName(Number(errno)) : undefined;
+function asText(code: unknown): string | undefined {
+  return typeof code === 'string' ? code : undefined;
 }
 
 /** The subject of a request stays the same but for its beginning, so that mail programs keep the thread. */

@@ -97,7 +97,7 @@ const Start = z.strictObject({
   authorizations: z.record(z.string(), z.string().optional()).optional(),
 });
 
-/** A Temporal server's own limit (`limit.maxIDLength`). */
+/** The limit of a Temporal server that is set up as usual (`limit.maxIDLength`). */
 const MOST_ID_BYTES = 1_000;
 
 /** @throws CountersignError `SPEC_INVALID` without an id, for one that is too long, and for one of another kind of workflow */

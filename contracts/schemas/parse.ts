@@ -1,8 +1,8 @@
 /**
  * Outside input becomes a typed value or a coded error in this one way.
  *
- * 1. A reason never repeats a value of the input, which may be a secret in the wrong field. Names of fields are shown,
- *    cut and without control characters.
+ * 1. A reason never repeats a value of the input, which may be a secret in the wrong field. Names of fields and classes
+ *    are shown, cut and without control characters.
  */
 import type { z } from 'zod';
 import { CountersignError, type ErrorCode } from '../errors.ts';
@@ -25,7 +25,8 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
 }
 
 /**
- * Refuses what holds itself, before anything looks into it: no JSON can say it, and a search in it never ends.
+ * Refuses what holds itself or nests too deeply, before anything looks into it: a search in it never ends, or overflows
+ * the stack.
  * @throws CountersignError with `code`
  */
 export function assertEnds(value: unknown, code: ErrorCode, what: string): void {
@@ -47,23 +48,29 @@ const STATING_RULES: ReadonlySet<ErrorCode> = new Set(['SPEC_INVALID', 'CONFIG_I
 /** Steps of a path that people read. */
 const MOST_STEPS = 32;
 
+/** As in a payload. What reads input by recursion, such as zod, overflows its stack below two thousand levels. */
+export const MOST_LEVELS = 1_000;
+export const TOO_DEEP = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
+
 /** A value in the input, and where it stands. */
 interface Place {
   readonly value: unknown;
+  readonly level: number;
   readonly within?: { readonly place: Place; readonly step: PropertyKey };
 }
 
 /**
- * Finds what a schema passes, and JSON does not say: a value that holds itself, and, where `statesRules`, a field called
+ * Finds what no schema finds: a value that holds itself, one that nests too deeply, and, where `statesRules`, a field called
  * `__proto__`, which a schema of a map drops without a word, and with it the rule that somebody meant to state. It does
  * not recurse: input may nest deeper than the stack.
  */
 function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
   const seen = new Set<object>();
-  const left: Place[] = [{ value: input }];
+  const left: Place[] = [{ value: input, level: 0 }];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const { value } = place;
+    const { value, level } = place;
     if (value === null || typeof value !== 'object') continue;
+    if (level === MOST_LEVELS) return { path: pathOf(place), reason: TOO_DEEP };
     if (seen.has(value)) {
       // A value that merely stands in two places has been looked at.
       if (isWithin(value, place)) return { path: pathOf(place), reason: 'holds itself, which no JSON can say' };
@@ -74,7 +81,11 @@ function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
       return { path: pathOf(place, ['__proto__']), reason: UNKNOWN_FIELD };
     for (const [key, inner] of Object.entries(value))
       if (typeof inner === 'object')
-        left.push({ value: inner, within: { place, step: Array.isArray(value) ? Number(key) : key } });
+        left.push({
+          value: inner,
+          level: level + 1,
+          within: { place, step: Array.isArray(value) ? Number(key) : key },
+        });
   }
   return undefined;
 }

@@ -1,4 +1,5 @@
 /** Finds what of a JSON text its readers would change or not get through: numbers, members, and levels without end. */
+import { MOST_LEVELS } from '../../contracts/schemas/parse.ts';
 
 /** Whole numbers that are read as another one: ids of 64 bits, for instance. */
 export const ROUNDED_NUMBER =
@@ -64,10 +65,6 @@ function* membersIn(text: string): Generator<Member> {
     }
   }
 }
-
-/** What reads a message by recursion overflows its stack some thousands of levels down. */
-export const MOST_LEVELS = 1_000;
-export const TOO_DEEP_TEXT = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
 
 /** @param text may be no JSON */
 export function isTooDeep(text: string): boolean {

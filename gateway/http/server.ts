@@ -20,7 +20,7 @@ import type { z } from 'zod';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { problemsOf } from '../../contracts/schemas/parse.ts';
+import { problemsOf, TOO_DEEP } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -29,7 +29,6 @@ import {
   PROTOTYPE_TEXT,
   repeatedMember,
   repeatedMemberText,
-  TOO_DEEP_TEXT,
 } from '../../domain/text/written-json.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { type Asker, signIn } from '../identity/person.ts';
@@ -224,7 +223,7 @@ function takeBodiesAsWritten(
     const refuse = (reason: string): void => done(new Misfit([{ path: '', reason }], 'body'));
     const number = changedNumber(body);
     if (number !== undefined) return refuse(changedNumberText(number));
-    if (isTooDeep(body)) return refuse(TOO_DEEP_TEXT);
+    if (isTooDeep(body)) return refuse(TOO_DEEP);
     return parse(request, body, (error, value: unknown) => {
       // What is JSON all the same has a field that Fastify's parser forbids.
       if (error !== null && jsonOf(body) !== undefined)

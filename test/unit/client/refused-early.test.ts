@@ -68,7 +68,7 @@ test.each<[name: string, code: string, path: string | undefined, act: (countersi
   ['an empty taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: '' })],
   ['a long taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: 'q'.repeat(1_001) })],
   ['a long id', 'SPEC_INVALID', 'runId', (it) => it.startRun({ ...START, runId: 'ü'.repeat(501) })],
-  ['an unknown option', 'SPEC_INVALID', undefined, (it) => it.startRun(untyped({ ...START, task_queue: 'q' }))],
+  ['an unknown option', 'SPEC_INVALID', 'task_queue', (it) => it.startRun(untyped({ ...START, task_queue: 'q' }))],
   ['no taskQueue', 'SPEC_INVALID', 'taskQueue', (it) => it.startRun({ ...START, taskQueue: untyped(null) })],
   [
     'authorizations as text',
@@ -108,6 +108,18 @@ test.each<[name: string, code: string, path: string | undefined, act: (countersi
     .catch((error: unknown) => error);
   expect(refused).toMatchObject({ code, facts: path === undefined ? {} : { path } });
   expect(String(refused)).not.toContain('canary');
+});
+
+test('a call or spec without end is refused, and takes no stack', async () => {
+  const countersign = new Countersign({ client: {} as Client });
+  let deep: Record<string, never> = {};
+  // Sound: so a caller without types nests it.
+  for (let level = 0; level < 5_000; level += 1) deep = { in: deep } as unknown as typeof deep;
+  const call = { server: 'ledger', tool: 'book', arguments: deep, initiator: { id: 'ann' } };
+  const words = { code: 'SPEC_INVALID', message: expect.stringContaining('nests deeper than 1000 levels') };
+  await expect(countersign.call({ runId: 'call-1', call })).rejects.toMatchObject(words);
+  const spec = { agent: { name: 'clerk', model: 'main', output: deep }, input: 'Do it.', initiator: { id: 'ann' } };
+  await expect(countersign.startRun({ runId: 'run-1', spec })).rejects.toMatchObject(words);
 });
 
 test('a call or spec that holds itself is refused, and does not take the memory of the process', async () => {

@@ -3,9 +3,16 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { renewalOf } from '../../../../activities/discovery/access.ts';
 import { capResponse, type Egress, isEventStream } from '../../../../activities/egress/fetch.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
-import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '../../../../activities/mcp/session.ts';
+import {
+  IDEMPOTENCY_HEADER,
+  openWire,
+  renewedFetch,
+  SessionTransport,
+  type WireOptions,
+} from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { egressBy, loopbackEgress } from '../../../support/egress.ts';
+import { until } from '../../../support/until.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 import { RUN } from '../../../support/activities/tool-activities.ts';
 
@@ -294,4 +301,26 @@ describe('tokens that end while people think: what is sent after the call has a 
     const none: MintedToken = { evidence: { strategy: 'none' }, secrets: [] };
     expect(renewalOf({ mint: () => Promise.resolve(none) }, REQUEST, none, () => undefined)).toBeUndefined();
   });
+});
+
+test('answers to requests of a server are bounded, and what people say does not wait behind its pings', async () => {
+  const sent: string[] = [];
+  const transport = new SessionTransport(new URL('http://x.test'), {
+    streaming: () => false,
+    // The server takes none of them.
+    fetch: async (_url, init) => {
+      sent.push(String(init?.body));
+      return await new Promise<never>(() => undefined);
+    },
+  });
+  const refused: unknown[] = [];
+  transport.onSaid = (id, failure) => failure !== undefined && refused.push(id);
+  const say = (id: number, result: object): void => {
+    transport.send({ jsonrpc: '2.0', id, result: { ...result } }).catch(() => undefined);
+  };
+  for (let id = 0; id < 65; id += 1) say(id, {});
+  for (let id = 100; id < 165; id += 1) say(id, { action: 'accept' });
+  await until(() => sent.length === 128);
+  expect(refused).toEqual([64, 164]);
+  expect(sent.filter((body) => body.includes('accept'))).toHaveLength(64);
 });

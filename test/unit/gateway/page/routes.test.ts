@@ -270,7 +270,7 @@ test('what somebody typed whose session has ended stands there to be copied, for
 
 test('of a form without end that nobody has signed, few fields are looked at', async () => {
   viewer = undefined;
-  const fields = Array.from({ length: 1_000 }, (_, index) => [`field.0.${index}`, `no. ${index}!`]);
+  const fields = Array.from({ length: 1_000 }, (_, index): [string, string] => [`field.0.${index}`, `no. ${index}!`]);
   const headers = { origin: new URL(base).origin };
   const { body } = await ask(PATH, { method: 'POST', body: new URLSearchParams(fields), headers });
   expect([body.includes('no. 199!'), body.includes('no. 200!')]).toEqual([true, false]);
