@@ -1,5 +1,4 @@
 /** Finds what of a JSON text its readers would change or not get through: numbers, members, and levels without end. */
-import { MOST_LEVELS } from '../../contracts/schemas/parse.ts';
 
 /** Whole numbers that are read as another one: ids of 64 bits, for instance. */
 export const ROUNDED_NUMBER =
@@ -67,14 +66,14 @@ function* membersIn(text: string): Generator<Member> {
 }
 
 /** @param text may be no JSON */
-export function isTooDeep(text: string): boolean {
+export function isTooDeep(text: string, most: number): boolean {
   const token = /["{}[\]]/g;
   let level = 0;
   for (let found = token.exec(text); found !== null; found = token.exec(text)) {
     const [mark] = found;
     if (mark === '"') token.lastIndex = endOfString(text, token.lastIndex);
     else level += mark === '{' || mark === '[' ? 1 : -1;
-    if (level > MOST_LEVELS) return true;
+    if (level > most) return true;
   }
   return false;
 }

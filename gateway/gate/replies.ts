@@ -14,7 +14,7 @@ import { defined } from '../../contracts/defined.ts';
 import { type ArtifactRef, JsonObject, type JsonValue } from '../../contracts/schemas/json.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
-import { TOO_DEEP } from '../../contracts/schemas/parse.ts';
+import { MOST_LEVELS, TOO_DEEP } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -205,7 +205,7 @@ export function notAsWritten(text: string): object | undefined {
 function lostIn(text: string): string | undefined {
   const number = changedNumber(text);
   if (number !== undefined) return changedNumberText(number);
-  if (isTooDeep(text)) return TOO_DEEP;
+  if (isTooDeep(text, MOST_LEVELS)) return TOO_DEEP;
   if (jsonOf(text) === undefined) return undefined;
   const name = repeatedMember(text);
   if (name !== undefined) return repeatedMemberText(name);

@@ -20,7 +20,7 @@ import type { z } from 'zod';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { problemsOf, TOO_DEEP } from '../../contracts/schemas/parse.ts';
+import { MOST_LEVELS, problemsOf, TOO_DEEP } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -223,7 +223,7 @@ function takeBodiesAsWritten(
     const refuse = (reason: string): void => done(new Misfit([{ path: '', reason }], 'body'));
     const number = changedNumber(body);
     if (number !== undefined) return refuse(changedNumberText(number));
-    if (isTooDeep(body)) return refuse(TOO_DEEP);
+    if (isTooDeep(body, MOST_LEVELS)) return refuse(TOO_DEEP);
     return parse(request, body, (error, value: unknown) => {
       // What is JSON all the same has a field that Fastify's parser forbids.
       if (error !== null && jsonOf(body) !== undefined)

@@ -126,36 +126,6 @@ test('F8: a store that never answers loses the bytes, not the call: what it has 
   expect(result.warnings).toEqual([expect.stringContaining('are lost'), expect.stringContaining('are lost')]);
 });
 
-test.each([
-  [2, 4, 0],
-  [9, 5, 2],
-])(
-  'a store that refuses %i times is tried %i times for two parts, of which %i are lost',
-  async (refusals, tries, lost) => {
-    let tried = 0;
-    const busy: ArtifactStore = {
-      put: async (bytes, contentType) => {
-        tried += 1;
-        if (tried <= refusals) throw new Error('503');
-        return await Promise.resolve({ sha256: 'a'.repeat(64), bytes: bytes.length, contentType });
-      },
-      get: () => new Promise(() => undefined),
-    };
-    const result = await toolResultOf(
-      { content: [image, blob] },
-      {
-        artifacts: busy,
-        scrub: createScrubber([]),
-        maxBytes: 1_000,
-        storingMs: 450,
-        signal: new AbortController().signal,
-      },
-    );
-    expect(tried).toBe(tries);
-    expect(result.warnings ?? []).toHaveLength(lost);
-  },
-);
-
 // Previews of large results: bounded, cut between characters, honest about what is missing.
 
 const full = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };

@@ -309,7 +309,7 @@ test('answers to requests of a server are bounded, and what people say does not 
     streaming: () => false,
     // The server takes none of them.
     fetch: async (_url, init) => {
-      sent.push(String(init?.body));
+      sent.push(typeof init?.body === 'string' ? init.body : '');
       return await new Promise<never>(() => undefined);
     },
   });

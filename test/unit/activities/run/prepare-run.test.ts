@@ -197,33 +197,12 @@ describe('its own rules', () => {
   });
 });
 
-describe('the schema of its answer', () => {
-  const asking = async (output: object) => await prepared({}, { agent: { name: 'clerk', model: 'm', output } });
-
-  test.each([
-    [{ type: 'objct' }, 'has type "objct", which is none of '],
-    [{ properties: { a: { type: ['string', 'nul'] } } }, 'has type "nul"'],
-    [{ $ref: '#/nope' }, 'refers to #/nope, which it does not have'],
-    [{ $defs: { a: {} }, items: { $ref: '#/$defs/b' } }, 'refers to #/$defs/b'],
-    [{ $ref: '#/%' }, 'refers to #/%,'],
-    [{ $ref: '#/%C3' }, 'refers to #/%C3,'],
-    [{ $defs: { a: 1 }, $ref: '#/$defs/a' }, 'refers to #/$defs/a'],
-  ])('%j is refused before the model is asked', async (output, reason) => {
-    await expect(asking(output)).rejects.toMatchObject({
-      code: 'SPEC_INVALID',
-      message: expect.stringContaining(`agent.output ${reason}`),
-      facts: { path: 'agent.output' },
-    });
-  });
-
-  test.each([
-    { $ref: '#' },
-    { $defs: { 'a/b': { type: 'integer' }, ä: true }, anyOf: [{ $ref: '#/$defs/a~1b' }, { $ref: '#/$defs/%C3%A4' }] },
-    { anyOf: [{ type: 'string' }], items: { $ref: '#/anyOf/0' } },
-    { properties: { type: { const: { type: 'x' } }, $ref: { type: 'string' } } },
-    { items: { $id: 'https://example.com/a', $ref: '#/nope' } },
-  ])('%j is none of its slips', async (output) => {
-    await expect(asking(output)).resolves.toBeDefined();
+test('a slip in the schema of its answer is refused before the model is asked', async () => {
+  const agent = { name: 'clerk', model: 'm', output: { type: 'objct' } };
+  await expect(prepared({}, { agent })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    message: expect.stringContaining('agent.output has type "objct", which is none of '),
+    facts: { path: 'agent.output' },
   });
 });
 

@@ -92,9 +92,9 @@ test('a member called __proto__ is found in whatever way it is written, and noth
 
 test('levels are counted outside of texts', () => {
   const nested = (levels: number): string => `{"[[": ${'['.repeat(levels)}"{"${']'.repeat(levels)}}`;
-  expect(isTooDeep(nested(999))).toBe(false);
-  expect(isTooDeep(nested(1_000))).toBe(true);
-  expect(isTooDeep(`"${'['.repeat(2_000)}"${'[]'.repeat(2_000)}`)).toBe(false);
+  expect(isTooDeep(nested(999), 1_000)).toBe(false);
+  expect(isTooDeep(nested(1_000), 1_000)).toBe(true);
+  expect(isTooDeep(`"${'['.repeat(2_000)}"${'[]'.repeat(2_000)}`, 1_000)).toBe(false);
 });
 
 test('what is written from a value is wholly in it', () => {
