@@ -63,7 +63,7 @@ async function renewed(path: string, sha256: string): Promise<boolean> {
 /** Leaves what is no fault of the system as it is. */
 function unusable(root: string, error: unknown): unknown {
   const code = nodeCodeOf(error);
-  if (error instanceof CountersignError || code === undefined || !/^E(?!RR_)/.test(code)) return error;
+  if (error instanceof CountersignError || code === undefined || /^(?:ERR_|\d)/.test(code)) return error;
   const message = `The artifact store at ${root} cannot be used (${code}). See that there is space on this worker, and that its user may read and write there; a run that waits then goes on.`;
   return new CountersignError('ARTIFACT_MISSING', message, { path: 'artifacts.directory' }, { cause: error });
 }

@@ -42,9 +42,12 @@ const PAUSES = [1 / 45, 2 / 45, 4 / 45];
 /**
  * Gives a store that restarts or sheds load some seconds: a call that has run is not made again for its bytes.
  * @param ms limit for all puts together, from now on
+ * @param signal aborted when nobody waits any more: what was refused by then is not tried again
  */
-export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
+export function inTime(store: ArtifactStore, ms: number, signal: AbortSignal): ArtifactStore {
+  let isLate = false;
   const late = setTimeout(ms, undefined, { ref: false }).then(() => {
+    isLate = true;
     throw new Error('the store did not answer in time');
   });
   // Nobody may be waiting by then.
@@ -54,17 +57,24 @@ export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
     for (const pause of pauses) {
       try {
         return await put();
-      } catch {
-        await setTimeout(pause * ms);
+      } catch (error) {
+        if (isLate || signal.aborted) throw error;
+        await setTimeout(pause * ms, undefined, { ref: false, signal });
       }
     }
-    // One that has refused all tries gets no others for what else the result holds.
-    pauses = [];
-    return await put();
+    try {
+      return await put();
+    } catch (error) {
+      // One that has refused all tries gets no others for what else the result holds.
+      pauses = [];
+      throw error;
+    }
   };
   return {
     get: async (ref) => await store.get(ref),
-    put: async (bytes, contentType) =>
-      await Promise.race([late, patiently(async () => await store.put(bytes, contentType))]),
+    put: async (bytes, contentType) => {
+      const once = async (): Promise<ArtifactRef> => await (isLate ? late : store.put(bytes, contentType));
+      return await Promise.race([late, patiently(once)]);
+    },
   };
 }

@@ -6,7 +6,16 @@
  * 2. A schema that cannot be used is told apart from one that a value fits: callers fail closed (INV-G4). A keyword that
  *    the validator would pass over, and that constrains values, makes a schema unusable.
  */
-import { format as formats, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema';
+import {
+  dereference,
+  format as formats,
+  type Schema,
+  schemaArrayKeyword,
+  type SchemaDraft,
+  schemaKeyword,
+  schemaMapKeyword,
+  Validator,
+} from '@cfworker/json-schema';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
 import { isJsonObject } from './json.ts';
@@ -164,40 +173,49 @@ export function* schemasIn(
 }
 
 const TYPES: ReadonlySet<unknown> = new Set(['null', 'boolean', 'object', 'array', 'number', 'string', 'integer']);
+/** Keywords whose schemas every value, or every part of one, must fit. */
+const BINDING: ReadonlySet<string> = new Set(['properties', 'items', 'prefixItems', 'allOf']);
 
 /**
- * Returns the first slip in a schema that a caller wrote: a type that is none, or a reference to a place that it does
- * not have. No value fits the first, and the validator finds the second only when a value leads to it.
+ * Returns the first slip in a schema that a caller wrote, as the validator reads it: a type that is none where one must
+ * hold, or a reference that leads nowhere, which it finds only when a value leads to it. What no value can meet is not
+ * looked at, such as an unknown keyword or a definition that nothing names.
  */
 export function slipIn(schema: JsonObject): string | undefined {
-  const all = [...schemasIn(schema)].map(([each]) => each);
-  // Below an `$id` of its own a reference starts elsewhere.
-  const isOneDocument = all.every(({ $id }, index) => index === 0 || $id === undefined);
-  for (const { type = [], $ref } of all) {
-    const wrong = [type].flat().find((name) => !TYPES.has(name));
-    if (wrong !== undefined) return `has type ${canonicalJson(wrong)}, which is none of ${[...TYPES].join(', ')}`;
-    if (isOneDocument && typeof $ref === 'string' && /^#(\/|$)/.test($ref) && !leads(schema, $ref))
-      return `refers to ${$ref}, which it does not have`;
+  // A copy, since places are written into it. Sound: any JSON object may be tried.
+  const whole = structuredClone(schema) as Schema;
+  let places: Record<string, Schema | boolean>;
+  try {
+    places = dereference(whole);
+  } catch {
+    return 'is not a valid JSON Schema';
+  }
+  const seen = new Set<unknown>();
+  const left: (readonly [schema: unknown, isBinding: boolean])[] = [[whole, true]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [at, isBinding] = next;
+    if (typeof at !== 'object' || at === null || seen.has(at)) continue;
+    seen.add(at);
+    // Sound: an object where a schema stands.
+    const { type, $ref, __absolute_ref__: target, ...keywords } = at as Schema & Readonly<Record<string, unknown>>;
+    const wrong: unknown = isBinding ? [type ?? []].flat().find((name) => !TYPES.has(name)) : undefined;
+    if (wrong !== undefined) return `has type ${JSON.stringify(wrong)}, which is none of ${[...TYPES].join(', ')}`;
+    if (target !== undefined) {
+      if (places[target] === undefined) return `refers to ${$ref}, which is not there`;
+      left.push([places[target], isBinding]);
+    }
+    for (const [keyword, value] of Object.entries(keywords))
+      for (const each of appliedBy(keyword, value)) left.push([each, isBinding && BINDING.has(keyword)]);
   }
   return undefined;
 }
 
-/** @param fragment JSON Pointer as the fragment of a URI (RFC 6901 §6) */
-function leads(schema: JsonObject, fragment: string): boolean {
-  let pointer: string;
-  try {
-    pointer = decodeURIComponent(fragment);
-  } catch {
-    return false;
-  }
-  let at: JsonValue | undefined = schema;
-  for (const step of pointer.split('/').slice(1)) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return false;
-    // Sound: names of a list are its places.
-    at = (at as Readonly<Record<string, JsonValue>>)[name];
-  }
-  return typeof at === 'boolean' || isJsonObject(at);
+/** Returns the schemas that a keyword applies. */
+function appliedBy(keyword: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return keyword in schemaArrayKeyword ? value : [];
+  if (typeof value !== 'object' || value === null || keyword === '$defs' || keyword === 'definitions') return [];
+  if (keyword in schemaMapKeyword) return Object.values(value);
+  return keyword in schemaKeyword ? [value] : [];
 }
 
 function isList(value: JsonValue | undefined): value is readonly JsonValue[] {

@@ -155,7 +155,7 @@ const MAX_WARNING_CHARACTERS = 300;
 export async function toolResultOf(raw: Fields, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
-    const artifacts = inTime(rules.artifacts, rules.storingMs ?? STORING_MS);
+    const artifacts = inTime(rules.artifacts, rules.storingMs ?? STORING_MS, rules.signal);
     return await mapped(raw, { ...rules, artifacts }, warnings);
   } catch {
     return {

@@ -6,7 +6,7 @@ import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { listExecutions } from '../../client/engine/executions.ts';
+import { isNotFound, listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -291,7 +291,7 @@ async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Use
     const { workflowId } = recorded;
     if (recorded.kind === 'unreadable') {
       // It has ended since it was listed, and is forgotten.
-      if (recorded.error.name === 'WorkflowNotFoundError') continue;
+      if (isNotFound(recorded.error)) continue;
       throw recorded.error;
     }
     const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);

@@ -45,6 +45,7 @@ export function runView(
   const open = requests.filter(({ status }) => status === 'open');
   // One that was terminated could not say so itself.
   const isOver = ENDED.has(state.status) || run.endedAt !== undefined;
+  const takesWords = !isOver && mayTell;
   const status = isOver && !ENDED.has(state.status) ? run.status : state.status;
   return markup`<div class="head">
       <p class="crumbs"><a href="/runs">Runs</a></p>
@@ -99,10 +100,9 @@ export function runView(
             rest.temporalUi !== undefined && markup`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,
           ],
         ])}
-        ${!(!isOver && mayTell) && keptView([typed['text'] ?? '', typed['reason'] ?? ''], 'it was not sent')}
+        ${!takesWords && keptView([typed['text'] ?? '', typed['reason'] ?? ''], 'copy it if you need it')}
         ${
-          !isOver &&
-          mayTell &&
+          takesWords &&
           markup`<details class="choice"${typed['text'] !== undefined && markup` open`}>
               <summary>Say something to the agent</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
