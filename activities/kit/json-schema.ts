@@ -190,17 +190,21 @@ export function slipIn(schema: JsonObject): string | undefined {
   } catch {
     return 'is not a valid JSON Schema';
   }
-  const seen = new Set<unknown>();
+  /** Schemas that were looked at, and whether as binding ones. */
+  const seen = new Map<object, boolean>();
   const left: (readonly [schema: unknown, isBinding: boolean])[] = [[whole, true]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [at, isBinding] = next;
-    if (typeof at !== 'object' || at === null || seen.has(at)) continue;
-    seen.add(at);
+    if (typeof at !== 'object' || at === null) continue;
+    const before = seen.get(at);
+    if (before === true || before === isBinding) continue;
+    seen.set(at, isBinding);
     // Sound: an object where a schema stands.
     const { type, $ref, __absolute_ref__: target, ...keywords } = at as Schema & Readonly<Record<string, unknown>>;
     const wrong: unknown = isBinding ? [type ?? []].flat().find((name) => !TYPES.has(name)) : undefined;
     if (wrong !== undefined) return `has type ${JSON.stringify(wrong)}, which is none of ${[...TYPES].join(', ')}`;
-    if (target !== undefined) {
+    // The second is a field that anybody may write, and counts beside a reference alone.
+    if (typeof $ref === 'string' && typeof target === 'string') {
       if (places[target] === undefined) return `refers to ${$ref}, which is not there`;
       left.push([places[target], isBinding]);
     }

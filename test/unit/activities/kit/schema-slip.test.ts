@@ -12,6 +12,9 @@ test.each([
   [{ default: { a: {} }, $ref: '#/default/a' }, 'refers to #/default/a,'],
   [{ $defs: { a: {} }, items: { $ref: '#/$defs/b' } }, 'refers to #/$defs/b,'],
   [{ anyOf: [{ type: 'string' }, { $ref: '#/nope' }] }, 'refers to #/nope,'],
+  // Whatever else leads to the same place, and in which order.
+  [{ allOf: [{ $ref: '#/$defs/a' }], anyOf: [{ $ref: '#/$defs/a' }], $defs: { a: { type: 'x' } } }, 'has type "x"'],
+  [{ anyOf: [{ $ref: '#/$defs/a' }], allOf: [{ $ref: '#/$defs/a' }], $defs: { a: { type: 'x' } } }, 'has type "x"'],
   [{ $ref: 'http://[' }, 'is not a valid JSON Schema'],
 ])('%j has one', (schema, words) => {
   expect(slipIn(schema)?.startsWith(words)).toBe(true);
@@ -33,6 +36,9 @@ test.each([
   { type: 'string', $defs: { f: { type: 'file', $ref: '#/nope' } } },
   // What another branch may stand in for.
   { anyOf: [{ type: 'string' }, { type: 'any' }] },
+  // What the validator writes itself.
+  { __absolute_ref__: 'x' },
+  { __absolute_ref__: { toString: 1 } },
   // Places that the validator names otherwise than by a pointer.
   { $defs: { f: { $anchor: 'f', type: 'string' } }, $ref: '#f' },
   { $defs: { f: { $id: 'https://x.example/f', type: 'string' } }, $ref: 'https://x.example/f' },
