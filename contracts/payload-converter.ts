@@ -15,8 +15,8 @@ export const UNDECODABLE_ENCODING = 'countersign/undecodable';
 export const SEALED_ENCODING = 'binary/countersign-aes256gcm';
 
 const READ_HERE = new Set(['binary/null', 'binary/plain', 'json/plain']);
-/** Deeper values would overflow the stack of recursive code, which happens beyond some thousand levels. */
-const MOST_LEVELS = 1_000;
+/** Deeper values would overflow the stack of recursive code: that of zod below two thousand levels. */
+export const MOST_LEVELS = 1_000;
 
 export function undecodablePayload(reason: UndecodableReason): Payload {
   return { metadata: { encoding: asciiBytes(UNDECODABLE_ENCODING), reason: asciiBytes(reason) } };

@@ -178,8 +178,8 @@ const BINDING: ReadonlySet<string> = new Set(['properties', 'items', 'prefixItem
 
 /**
  * Returns the first slip in a schema that a caller wrote, as the validator reads it: a type that is none where one must
- * hold, or a reference that leads nowhere, which it finds only when a value leads to it. What no value can meet is not
- * looked at, such as an unknown keyword or a definition that nothing names.
+ * hold, or a reference that leads nowhere, which it finds only when a value leads to it. Parts
+ * that no value can meet are not looked at, such as an unknown keyword or a definition that nothing names.
  */
 export function slipIn(schema: JsonObject): string | undefined {
   // A copy, since places are written into it. Sound: any JSON object may be tried.
@@ -203,7 +203,7 @@ export function slipIn(schema: JsonObject): string | undefined {
     const { type, $ref, __absolute_ref__: target, ...keywords } = at as Schema & Readonly<Record<string, unknown>>;
     const wrong: unknown = isBinding ? [type ?? []].flat().find((name) => !TYPES.has(name)) : undefined;
     if (wrong !== undefined) return `has type ${JSON.stringify(wrong)}, which is none of ${[...TYPES].join(', ')}`;
-    // The second is a field that anybody may write, and counts beside a reference alone.
+    // `dereference` writes the target beside a reference; elsewhere it is a field of the caller's own.
     if (typeof $ref === 'string' && typeof target === 'string') {
       if (places[target] === undefined) return `refers to ${$ref}, which is not there`;
       left.push([places[target], isBinding]);

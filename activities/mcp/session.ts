@@ -303,7 +303,10 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 export const LONGEST_RETRY_MS = 60_000;
 const SHORTEST_RETRY_MS = 100;
 
-/** Answers to requests of the server that are on their way at once, and as many of people. Beyond them a request gets none. */
+/**
+ * Answers of ours to requests of the server that are on their way at once, and as many of people. A request beyond them
+ * gets none.
+ */
 const MOST_SAYING = 64;
 
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];

@@ -152,7 +152,7 @@ async function assertConditions(conditions: Conditions, { policy }: RunSpec): Pr
   throw invalid(`${path} ${problem.reason}. Correct it and try again.`, path);
 }
 
-/** As long as the check of an answer has. Nested `$id`s may take the validator for ever: they are left to that check. */
+/** The check of an answer has as long. Nested `$id`s may take the validator for ever, and are left to that check. */
 const SLIP_MS = 1_000;
 
 /** Else the model would be paid for two answers of which none could fit. */

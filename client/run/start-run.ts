@@ -100,7 +100,7 @@ const Start = z.strictObject({
 /** The limit of a Temporal server that is set up as usual (`limit.maxIDLength`). */
 const MOST_ID_BYTES = 1_000;
 
-/** @throws CountersignError `SPEC_INVALID` without an id, for one that is too long, and for one of another kind of workflow */
+/** @throws CountersignError `SPEC_INVALID` without an id, for one that is too long or of another kind of workflow */
 function assertOwnId(options: StartRunOptions): void {
   // A caller without types may give none.
   const { runId, ticketId }: Partial<StartRunOptions> = isFields(options) ? options : {};

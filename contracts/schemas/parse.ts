@@ -6,6 +6,7 @@
  */
 import type { z } from 'zod';
 import { CountersignError, type ErrorCode } from '../errors.ts';
+import { MOST_LEVELS } from '../payload-converter.ts';
 
 const SHOWN_PROBLEMS = 3;
 
@@ -48,8 +49,6 @@ const STATING_RULES: ReadonlySet<ErrorCode> = new Set(['SPEC_INVALID', 'CONFIG_I
 /** Steps of a path that people read. */
 const MOST_STEPS = 32;
 
-/** As in a payload. What reads input by recursion, such as zod, overflows its stack below two thousand levels. */
-export const MOST_LEVELS = 1_000;
 export const TOO_DEEP = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
 
 /** A value in the input, and where it stands. */
@@ -60,9 +59,9 @@ interface Place {
 }
 
 /**
- * Finds what no schema finds: a value that holds itself, one that nests too deeply, and, where `statesRules`, a field called
- * `__proto__`, which a schema of a map drops without a word, and with it the rule that somebody meant to state. It does
- * not recurse: input may nest deeper than the stack.
+ * Finds what no schema finds: a value that holds itself, one that nests too deeply, and, where `statesRules`, a field
+ * called `__proto__`, which a schema of a map drops without a word, and with it the rule that somebody meant to state.
+ * It does not recurse: input may nest deeper than the stack.
  */
 function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
   const seen = new Set<object>();
@@ -239,9 +238,9 @@ function kindOf(value: unknown): string {
   return typeof value === 'string' ? 'this text' : `a ${typeof value}`;
 }
 
-/** What a program hands over may be of a class, which JSON has not: where an object is wanted, "an object" says nothing. */
+/** Names the class of an object that a program hands over: where an object is wanted, "an object" says nothing. */
 function kindOfObject(value: object): string {
-  // Of the prototype: a field of the input may be called `constructor`, too. Sound: what comes out is looked at below.
+  // The prototype is asked, since a field of the input may be called `constructor`. Sound: the name is looked at below.
   const prototype = Object.getPrototypeOf(value) as { readonly constructor?: { readonly name?: unknown } } | null;
   const name = prototype?.constructor?.name;
   return typeof name === 'string' && !['', 'Object'].includes(name) ? `an instance of ${shownName(name)}` : 'an object';

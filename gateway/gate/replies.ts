@@ -14,7 +14,8 @@ import { defined } from '../../contracts/defined.ts';
 import { type ArtifactRef, JsonObject, type JsonValue } from '../../contracts/schemas/json.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
-import { MOST_LEVELS, TOO_DEEP } from '../../contracts/schemas/parse.ts';
+import { MOST_LEVELS } from '../../contracts/payload-converter.ts';
+import { TOO_DEEP } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,

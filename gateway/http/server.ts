@@ -20,7 +20,8 @@ import type { z } from 'zod';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
-import { MOST_LEVELS, problemsOf, TOO_DEEP } from '../../contracts/schemas/parse.ts';
+import { MOST_LEVELS } from '../../contracts/payload-converter.ts';
+import { problemsOf, TOO_DEEP } from '../../contracts/schemas/parse.ts';
 import {
   changedNumber,
   changedNumberText,
@@ -225,7 +226,7 @@ function takeBodiesAsWritten(
     if (number !== undefined) return refuse(changedNumberText(number));
     if (isTooDeep(body, MOST_LEVELS)) return refuse(TOO_DEEP);
     return parse(request, body, (error, value: unknown) => {
-      // What is JSON all the same has a field that Fastify's parser forbids.
+      // JSON that Fastify's parser refuses has a field that it forbids.
       if (error !== null && jsonOf(body) !== undefined)
         return refuse(namesPrototype(body) ? PROTOTYPE_TEXT : CONSTRUCTOR_TEXT);
       const name = error === null ? repeatedMember(body) : undefined;

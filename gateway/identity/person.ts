@@ -85,7 +85,7 @@ export function shownPerson({ id, groups, tenant, may }: Asker): Person {
 }
 
 const SEND_TOKEN = 'Send a token of the configured issuer: Authorization: Bearer ….';
-/** What whoever comes by browser does next. */
+/** The next step of whoever comes by browser. */
 export const SIGN_IN_AGAIN = 'Sign in again.';
 
 export function signIn(reason: string, next = SEND_TOKEN): CountersignError {

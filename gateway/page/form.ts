@@ -92,7 +92,7 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
   );
 }
 
-/** True of a list in which nothing was chosen and that need not be there: the schema would refuse it for being too short. */
+/** True of an empty list that need not be there: the schema would refuse it for being too short. */
 function mayStayOut(value: FormValue, field: FormField, isRequired: boolean): boolean {
   return (
     !isRequired && field.type === 'choices' && (field.minItems ?? 0) > 0 && Array.isArray(value) && value.length === 0

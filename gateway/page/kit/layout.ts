@@ -105,7 +105,7 @@ export function signedOutText(
   });
 }
 
-/** What was typed into a form that is not shown again. */
+/** Shows what was typed into a form that is not shown again. */
 export function keptView(typed: readonly string[], note: string): Html | undefined {
   const kept = typed.filter((text) => text.trim() !== '').join('\n\n');
   if (kept === '') return undefined;

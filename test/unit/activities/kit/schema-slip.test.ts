@@ -1,4 +1,4 @@
-/** Slips in a schema that a caller wrote: a type that is none, and a reference that shows only when a value leads to it. */
+/** Slips in a schema that a caller wrote: a type that is none, or a reference that leads nowhere. */
 import { expect, test } from '@jest/globals';
 import { slipIn } from '../../../../activities/kit/json-schema.ts';
 
@@ -25,7 +25,7 @@ test.each([
   { $defs: { 'a/b': { type: 'integer' }, ä: true }, anyOf: [{ $ref: '#/$defs/a~1b' }, { $ref: '#/$defs/%C3%A4' }] },
   { anyOf: [{ type: 'string' }], items: { $ref: '#/anyOf/0' } },
   { properties: { type: { const: { type: 'x' } }, $ref: { type: 'string' } } },
-  // What no value meets.
+  // No value meets these.
   {
     type: 'object',
     example: { type: 'dog' },
@@ -34,9 +34,9 @@ test.each([
   },
   { metadata: { type: 'invoice', $ref: '#/components/x' } },
   { type: 'string', $defs: { f: { type: 'file', $ref: '#/nope' } } },
-  // What another branch may stand in for.
+  // Another branch may stand in for this one.
   { anyOf: [{ type: 'string' }, { type: 'any' }] },
-  // What the validator writes itself.
+  // The validator writes such a field itself.
   { __absolute_ref__: 'x' },
   { __absolute_ref__: { toString: 1 } },
   // Places that the validator names otherwise than by a pointer.

@@ -66,7 +66,9 @@ let sent: (Omit<Sent, 'message'> & { readonly message: Readonly<Record<string, u
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
-/** What Temporal says of the run, if it has ended without a word of its own. */
+/** Lines of the gateway's log. */
+const logged: string[] = [];
+/** Temporal's word of the run, if it has ended without one of its own. */
 let ended: Partial<RunRead['facts']>;
 let refusal: CountersignError | undefined;
 /** A run does this before it answers. */
@@ -182,6 +184,7 @@ beforeEach(async () => {
     isDevelopment: false,
     hasSignIn: true,
     streams,
+    log: { warn: (line) => void logged.push(line) },
   });
   base = await app.listen({ host: '127.0.0.1', port: 0 });
 });
@@ -260,7 +263,7 @@ test('what somebody typed whose session has ended stands there to be copied, for
   expect(body).toContain('\nBecause &lt;/textarea&gt;');
   expect(body).not.toContain('secret');
   expect(body).toContain(`href="/sign-in?to=${encodeURIComponent(PATH)}"`);
-  // Where there is no page at the address of the form, the inbox has what waits.
+  // The inbox has what waits, if there is no page at the address of the form.
   expect((await sendFrom(own, '/review/decide')).body).toContain('href="/sign-in?to=%2F"');
   expect((await sendFrom('https://evil.example')).body).not.toContain('Because');
   // The page of what is said to a run is that of the run.
@@ -925,6 +928,18 @@ describe('what is said to a run', () => {
     ended = { status: 'completed', endedAt: request.openedAt };
     const late = await post(`/runs/run-1/${verb}`, { [name]: `one ${HOSTILE}` });
     expect(late.body).toMatch(/What you typed <span[^>]*>\(copy it if you need it\)<[^]*>\none &lt;\/textarea&gt;/);
+  });
+
+  test('is told to the operator, too, where that is whose it is to mend', async () => {
+    for (const [at, fields] of [
+      ['/runs/run-1/say', { text: 'two' }] as const,
+      [PATH, { ...BOUND, kind: 'approve' }] as const,
+    ]) {
+      logged.length = 0;
+      refusal = new CountersignError('CONFIG_INVALID', 'a key is missing.', {});
+      await post(at, fields);
+      expect(logged).toEqual(['page failed: a key is missing.']);
+    }
   });
 
   test('under an id that another message has used comes back with a new one', async () => {
