@@ -81,7 +81,7 @@ function marks({ reopenedBecause, duplicateOf, edited }: Listed['request']): Sho
   return said.map((words) => words !== false && markup`<span class="mark">${words}</span> `);
 }
 
-export const QUESTIONS = {
+const QUESTIONS = {
   outcome: 'What became of it?',
   input: 'The server asks',
   authorization: 'Needs an authorization',

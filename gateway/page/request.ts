@@ -10,7 +10,6 @@ import { conversationView } from './conversation.ts';
 import { diff } from './kit/diff.ts';
 import { alsoAsJson, foreign, foreignBlock, foreignList, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
-import { QUESTIONS } from './inbox.ts';
 import { type Answering, facts, requestPath } from './kit/layout.ts';
 import type { RunRead } from './kit/port.ts';
 import { scopesView } from './scopes.ts';
@@ -20,6 +19,14 @@ import { ago, clock, left, span } from './kit/times.ts';
 export interface RequestPage extends Answering {
   readonly read: RunRead;
 }
+
+/** What the page is about, before the name of the tool. */
+const HEADINGS = {
+  consent: 'Allow',
+  outcome: 'What became of',
+  input: 'A question from',
+  authorization: 'An authorization for',
+} as const;
 
 export function requestView(page: RequestPage): Html {
   const { read, request, viewer, now } = page;
@@ -31,7 +38,7 @@ export function requestView(page: RequestPage): Html {
         <a href="/runs/${encodeURIComponent(read.facts.runId)}">${foreign(read.facts.runId)}</a> / ${callId}
       </p>
       <h1>
-        ${about === undefined ? 'Allow' : QUESTIONS[about.kind]} <span class="tool">${foreign(tool)}</span>
+        ${HEADINGS[about?.kind ?? 'consent']} <span class="tool">${foreign(tool)}</span>
         <span class="server">on ${foreign(server)}</span>
       </h1>
       <p class="state">${statusWords(request, now)}</p>

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { GatewayConfigInput } from '../../contracts/schemas/gateway.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
@@ -16,6 +17,7 @@ import { findChromium } from '../../scripts/chromium.mjs';
 import { startLoginProvider } from '../support/oauth/provider.ts';
 import { startTestGateway } from '../support/scenes/gateway-world.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
+import type { ZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
 import { openRequests, type World } from '../support/world/world.ts';
@@ -55,10 +57,12 @@ export interface PagesWorld {
 export interface PagesOptions {
   readonly config?: ConfigInput;
   readonly gateway?: GatewayConfigInput;
+  /** Workers with the key of a zone ask people what servers ask. */
+  readonly zone?: ZoneKey;
 }
 
 /** One function, because it is one stack. Of the people, `ann` is named by policy, and `ben` is in the group `finance`. */
-export async function startPagesWorld({ config, gateway: settings }: PagesOptions = {}): Promise<PagesWorld> {
+export async function startPagesWorld({ config, gateway: settings, zone }: PagesOptions = {}): Promise<PagesWorld> {
   const executablePath = findChromium();
   if (executablePath === undefined)
     throw new Error('No Chromium: run the suite through `node scripts/test.mjs browser`');
@@ -75,7 +79,7 @@ export async function startPagesWorld({ config, gateway: settings }: PagesOption
   const approvers = { ids: ['ann'], groups: ['finance'], may: ['edit' as const, 'respond' as const] };
   const { world, bank } = await startBank(
     { ...config, policy: { approvers, ...config?.policy } },
-    { beside: [provider] },
+    { beside: [provider], ...defined({ zone }) },
   );
   const gateway = await startTestGateway(world, provider, {
     config: { signIn: { publicUrl, clientId: client.id, clientSecret: client.secret }, ...settings },

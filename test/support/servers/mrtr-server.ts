@@ -37,10 +37,29 @@ export interface MrtrServer extends SdkServer {
 }
 
 const object = { type: 'object' } as const;
-export const MRTR_TOOLS = ['deploy', 'book', 'visit', 'think', 'stubborn', 'again', 'insecure'].map((name) => ({
-  name,
-  inputSchema: object,
-}));
+export const MRTR_TOOLS = ['deploy', 'book', 'visit', 'think', 'stubborn', 'again', 'insecure', 'survey'].map(
+  (name) => ({
+    name,
+    inputSchema: object,
+  }),
+);
+
+/** One field of each kind that a form may have. */
+const SURVEY = {
+  mail: { type: 'string', format: 'email', title: 'E-mail' },
+  day: { type: 'string', format: 'date' },
+  seats: { type: 'integer', minimum: 1, maximum: 4, default: 2 },
+  window: { type: 'boolean', default: true },
+  coach: {
+    type: 'string',
+    oneOf: [
+      { const: 'q', title: 'Quiet' },
+      { const: 'f', title: 'Family' },
+    ],
+  },
+  meals: { type: 'array', minItems: 1, items: { type: 'string', enum: ['soup', 'salad', 'cake'] }, default: ['soup'] },
+  note: { type: 'string', maxLength: 200 },
+};
 
 export async function startMrtrServer(): Promise<MrtrServer> {
   const legs: MrtrServer['legs'][number][] = [];
@@ -120,6 +139,11 @@ export async function startMrtrServer(): Promise<MrtrServer> {
           }
           const who = form('For whom?', { name: { type: 'string', minLength: 2 } }, ['name']);
           return inputRequired({ inputRequests: { who }, requestState: await mint(1) });
+        }
+        case 'survey': {
+          const said = acceptedContent<Record<string, string>>(inputResponses, 'form');
+          if (said !== undefined) return done(`surveyed: ${JSON.stringify(said)}`);
+          return inputRequired({ inputRequests: { form: form('About you', SURVEY, ['mail', 'seats', 'meals']) } });
         }
         case 'visit': {
           const answer = inputResponse(inputResponses, 'page');
