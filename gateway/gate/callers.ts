@@ -66,7 +66,9 @@ export class Callers {
   async callerOf(authorization: string | undefined, server: string | undefined): Promise<Caller> {
     const caller = this.#byKey(bearerIn(authorization)) ?? (await this.#byToken(authorization, server));
     if (caller.asker.may.has('start')) return caller;
-    throw new CountersignError('ACTION_FORBIDDEN', 'You may not have calls made here (gateway.may.start).');
+    const message =
+      'You may not have calls made here. Ask an operator to name you, or a group of yours, in gateway.may.start.';
+    throw new CountersignError('ACTION_FORBIDDEN', message);
   }
 
   async #byToken(authorization: string | undefined, server: string | undefined): Promise<Caller> {

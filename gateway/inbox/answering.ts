@@ -93,7 +93,10 @@ export class Answering {
     { runId: named, spec }: z.infer<typeof StartRun>,
     key: string | undefined,
   ): Promise<{ readonly runId: string; readonly started: boolean }> {
-    if (!asker.may.has('start')) throw forbidden('You may not start runs here (gateway.may.start).');
+    if (!asker.may.has('start'))
+      throw forbidden(
+        'You may not start runs here. Ask an operator to name you, or a group of yours, in gateway.may.start.',
+      );
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed spec is one that a caller may write.
     const whole = { ...spec, initiator: initiatorOf(asker) } as RunSpecInput;
@@ -111,7 +114,10 @@ export class Answering {
     }: Omit<StartCall, 'waitSeconds' | 'limits' | 'grants'> & Partial<StartCall>,
     { key, ...how }: { readonly key?: string | undefined } & Partial<Pick<CallOptions, 'ticketId' | 'dispatch'>> = {},
   ): Promise<SingleCall> {
-    if (!asker.may.has('start')) throw forbidden('You may not start calls here (gateway.may.start).');
+    if (!asker.may.has('start'))
+      throw forbidden(
+        'You may not start calls here. Ask an operator to name you, or a group of yours, in gateway.may.start.',
+      );
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed call is one that a caller may write.
     const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;

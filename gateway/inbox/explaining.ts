@@ -40,7 +40,8 @@ export class Explaining {
   /** @throws CountersignError `ACTION_FORBIDDEN`, `SPEC_INVALID`; `RATE_LIMITED` if too many of the person wait */
   async explain(asker: Asker, body: ExplainBody): Promise<Explained> {
     if (asker.may.size === 0 && !this.#administers(asker)) {
-      const message = 'You may not read the policy here (gateway.may, catalog.administrators).';
+      const message =
+        'You may not read the policy here. Ask an operator to name you, or a group of yours, in gateway.may.';
       throw new CountersignError('ACTION_FORBIDDEN', message);
     }
     const { server, tool, annotations, initiator = asker.id, initiatorGroups, args, turn, at, earlier, run } = body;

@@ -35,10 +35,11 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
   pages.get<RunPath, { done?: string }>('/runs/:runId', async ({ params: { runId }, query: { done } }, viewer) => {
     const read = await source.run(viewer, runId);
     // The ledger says so, and not the link: whoever sends a link could claim it.
-    const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
-    const told = counts
-      ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
-      : undefined;
+    const given = read.ledger.findLast(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done)?.fact;
+    const isWithdrawn = given?.kind === 'decision.accepted' && given.decision === 'withdraw';
+    const told =
+      given &&
+      markup`<p class="banner good" role="status">${isWithdrawn ? 'Your approval is taken back.' : 'Your answer counts.'} <a href="/">Back to the inbox</a></p>`;
     return runPage(read, viewer, told);
   });
 

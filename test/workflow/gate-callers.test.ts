@@ -128,7 +128,10 @@ test('a token of the gate, and a key, open nothing of the API: an agent approves
 test('who may not start calls is refused; a key that nobody has is no key', async () => {
   const token = await scene.provider.token({ sub: 'mallory', aud: `${GATE_ORIGIN}/mcp` });
   const refused = await post(token);
-  expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'ACTION_FORBIDDEN' }]);
+  expect([refused.status, await refused.json()]).toMatchObject([
+    403,
+    { code: 'ACTION_FORBIDDEN', detail: expect.stringContaining('name you') },
+  ]);
   expect((await post(`${secretOf('ann/coder')}x`)).status).toBe(401);
   const forged = await scene.provider.forged({ sub: 'ann', aud: `${GATE_ORIGIN}/mcp` });
   expect((await post(forged)).status).toBe(401);

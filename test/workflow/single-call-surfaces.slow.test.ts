@@ -73,7 +73,7 @@ test('a key makes the call sent again the same one; another call under the id is
 test('nobody calls without the right to, in another name, or learns of calls of others', async () => {
   expect(await (await as('ann'))('POST', '/v1/calls', call('forbidden'))).toMatchObject({
     status: 403,
-    body: { code: 'ACTION_FORBIDDEN' },
+    body: { code: 'ACTION_FORBIDDEN', detail: expect.stringContaining('name you') },
   });
   const backend = await as({ sub: 'billing', groups: ['backend'] });
   const posing = { ...call('posing'), initiator: { id: 'ann' } };

@@ -220,8 +220,8 @@ function entryOf(fact: LedgerEntry['fact']): LedgerEntry {
   return { seq: 0, at: request.openedAt, prev: '', fact, hash: '' };
 }
 
-function acceptedFrom(id: string, decisionId = 'd1'): LedgerEntry {
-  const decided = { callId: 't1.c0', generation: 1, decisionId, decision: 'approve' } as const;
+function acceptedFrom(id: string, decisionId = 'd1', decision: 'approve' | 'withdraw' = 'approve'): LedgerEntry {
+  const decided = { callId: 't1.c0', generation: 1, decisionId, decision } as const;
   const { digest, runId } = request;
   return entryOf({ kind: 'decision.accepted', ...decided, digest, runId, approver: { id, groups: [] } });
 }
@@ -858,6 +858,9 @@ test('an answer counts where the ledger says so, and not where a link does', asy
   expect(await said()).toBe(false);
   ledger = [acceptedFrom('ann')];
   expect(await said()).toBe(true);
+  ledger = [acceptedFrom('ann'), acceptedFrom('ann', 'd2', 'withdraw'), acceptedFrom('ben')];
+  expect(await said()).toBe(false);
+  expect((await ask('/runs/run-1?done=t1.c0')).body).toContain('Your approval is taken back.');
 });
 
 test('nothing is offered that the person may not do (S2.3)', async () => {
