@@ -5,6 +5,7 @@
  *    another message under the same id is refused (INV-G2, INV-D3).
  * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
+import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
@@ -57,6 +58,12 @@ import { endOfRun, TimeIsUp, type WatchOptions, watchRun } from './watch.ts';
 
 type Answer = Decision | Provision | Authorization | Resolution;
 type RunSaid = Said & { readonly purpose: keyof typeof UPDATES };
+
+/**
+ * Their answers repeat nothing of the message. A namespace writer could use up an update id that can be computed, and the
+ * run would never be asked (docs/adr/0048).
+ */
+const UNREPEATED: readonly RunSaid['purpose'][] = ['say', 'stop'];
 
 export class RunHandle {
   readonly runId: string;
@@ -322,8 +329,8 @@ export class RunHandle {
    */
   async #send<T>(message: object, said: RunSaid, id?: string): Promise<T> {
     const name = UPDATES[said.purpose];
-    const updateId = updateIdOf(name, message, id);
-    if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
+    if (this.#signer === undefined) return await this.#update<T>(name, message, updateIdOf(name, message, id));
+    const updateId = updateIdOf(name, message, UNREPEATED.includes(said.purpose) ? randomUUID() : id);
     const run = {
       namespace: this.#engine.namespace,
       workflowId: this.runId,
