@@ -155,10 +155,16 @@ export function isAnswerId(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_=+/:~-]{0,499}$/.test(text);
 }
 
-/** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON. */
+/** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON, or not in a text. */
 export function argumentsIn(item: JsonObject): JsonValue | undefined {
+  if (hasOddArguments(item)) return undefined;
   const text = textOf(item['arguments']);
   return text.trim() === '' ? {} : parsedJson(text);
+}
+
+/** True if something else stands where the API has a text: whoever executes it may read arguments there. */
+export function hasOddArguments({ arguments: given = null }: JsonObject): boolean {
+  return given !== null && typeof given !== 'string';
 }
 
 export function mcpList(server: string, tools: readonly JsonObject[]): JsonObject {

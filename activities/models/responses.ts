@@ -28,6 +28,7 @@ import type { Subject } from './refusal.ts';
 import {
   argumentsIn,
   createResponsesApi,
+  hasOddArguments,
   isAnswerId,
   mcpList,
   mcpTool,
@@ -341,6 +342,7 @@ function namelessness(
 }
 
 function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {
+  if (hasOddArguments(item)) return { arguments: {}, malformed: 'the arguments are not JSON in a text' };
   const given = argumentsIn(item);
   const written = textOf(item['arguments']);
   return argumentsOf(given === undefined || typeof given === 'string' ? written : given, written);

@@ -140,7 +140,7 @@ const ROTATE = verb({
   name: 'rotate',
   summary: 'replace a key that signs',
   description:
-    'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on',
+    'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on. Revoke a key that somebody else may have: they could date a message back',
   args: { kid: option.one('the key to replace'), new: option.one('id of the new one') },
   options: {
     trust: TRUST,

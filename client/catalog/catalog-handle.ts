@@ -23,8 +23,8 @@ import {
   type CatalogDisconnectInput,
   CatalogRefresh,
   type CatalogRefreshInput,
-  type CatalogSnapshot,
-  type CatalogUnchanged,
+  CatalogSnapshot,
+  CatalogUnchanged,
   type RefreshReport,
   SetToolPolicies,
   type SetToolPoliciesInput,
@@ -37,6 +37,7 @@ import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { hasForm } from '../engine/answers.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { namingOf } from '../engine/trouble.ts';
 import { type ArtifactReader, readEntries } from '../ledger/ledger.ts';
@@ -206,9 +207,15 @@ export class CatalogHandle {
   }
 
   async #query(known?: string): Promise<CatalogSnapshot | CatalogUnchanged> {
-    return await this.#engine.read(this, () =>
-      askWorkflow(this.#handle, QUERIES.snapshot, ...(known === undefined ? [] : [known])),
+    const answer = await this.#engine.read(this, () =>
+      askWorkflow<unknown>(this.#handle, QUERIES.snapshot, ...(known === undefined ? [] : [known])),
     );
+    const unchanged = CatalogUnchanged.safeParse(answer);
+    if (unchanged.success) return unchanged.data;
+    const { tenant, server } = this;
+    if (hasForm(CatalogSnapshot, answer) && answer.tenant === tenant && answer.server === server) return answer;
+    const message = `What ${this.workflowId} shows is no catalog of server ${server}, so somebody else may answer in its place. See the workflow in Temporal UI.`;
+    throw new CountersignError('CATALOG_UNAVAILABLE', message, { tenant, server });
   }
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {

@@ -7,14 +7,16 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
+import { updateIdOf } from '../../client/engine/engine.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { Stop } from '../../contracts/schemas/request.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { answersOf } from '../support/forgery/impostor.ts';
-import { codeOf, executions } from '../support/world/run-record.ts';
+import { codeOf, executions, factsOf } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import {
   claimsFor,
@@ -178,6 +180,22 @@ test('say and stop are signed each for itself, and the initiator may send them',
   await mine.stop({ by: 'acme|ann', reason: 'enough' });
   expect(await run.result()).toMatchObject({ status: 'stopped' });
   expect(bank.callsFor('said')).toHaveLength(0);
+});
+
+test('INV-G2: a stop or a message under an update id that somebody has used up before is taken all the same', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'used-up')] }, END], { initiator });
+  await request(run);
+  const said = { messageId: 'm1', text: 'wait for me', from: 'acme|ann' };
+  const stop = { by: 'acme|ann', reason: 'its client no longer wants it' };
+  for (const updateId of [updateIdOf('say', said, 'm1'), updateIdOf('stop', Stop.parse(stop))])
+    await world.client.workflow.getHandle(run.runId).executeUpdate('advance', { updateId });
+  const mine = as(ann.signer).run(run.runId);
+  await mine.say(said);
+  await mine.stop(stop);
+  const ledger = await run.ledger();
+  expect(factsOf(ledger, 'said')).toMatchObject([{ messageId: 'm1' }]);
+  expect(factsOf(ledger, 'stop.requested')).toMatchObject([{ by: 'acme|ann' }]);
+  expect(await run.result()).toMatchObject({ status: 'stopped' });
 });
 
 test('a key that is newer than the run is read when it is needed, also after continue-as-new; no timer waits for it', async () => {

@@ -114,7 +114,11 @@ describe('who comes back from the provider', () => {
   };
 
   /** Signs in at a provider whose token endpoint answers so. @param back what it sends the browser back with */
-  async function signedIn(token: Answer, back: Readonly<Record<string, string>> = { code: 'c' }): Promise<string> {
+  async function signedIn(
+    token: Answer,
+    back: Readonly<Record<string, string>> = { code: 'c' },
+    reader?: Sessions,
+  ): Promise<string> {
     let nonce = '';
     const sessions = sessionsOf({}, async (url) => {
       if (url.endsWith('/jwks')) return Response.json({ keys: [jwk] });
@@ -128,8 +132,18 @@ describe('who comes back from the provider', () => {
     nonce = searchParams.get('nonce') ?? '';
     const query = new URLSearchParams({ state: searchParams.get('state') ?? '', ...back });
     const session = await sessions.finish(query, cookie.value);
-    return (await sessions.askerOf(session.cookie.value)).id;
+    return (await (reader ?? sessions).askerOf(session.cookie.value)).id;
   }
+
+  test('is signed in until the keys that sealed the session are replaced', async () => {
+    const before = { id: 'before', key: SHARED };
+    const after = { id: 'after', key: randomBytes(32).toString('base64') };
+    const reading = (...keys: (typeof before)[]) => sessionsOf({ signIn: { ...SIGN_IN, keys } });
+    const signedInAt = async (reader: Sessions) =>
+      await signedIn(async (nonce) => await idToken(nonce), undefined, reader);
+    expect(await signedInAt(reading(after, before))).toBe('ann');
+    expect(await codeOf(signedInAt(reading(after)))).toBe('SIGN_IN_REQUIRED');
+  });
 
   test.each([0, 25, -25])('is signed in, also by a clock that goes ahead by %d s', async (seconds) => {
     expect(await signedIn(async (nonce) => await idToken(nonce, seconds))).toBe('ann');

@@ -7,7 +7,7 @@ import {
   ResponsesRefusal,
   type StoredAnswers,
 } from '../../../../activities/models/responses-api.ts';
-import type { JsonObject } from '../../../../contracts/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
 
 const CALL = aCall({ approvalRequestId: 'mcpr_1', storedAnswerId: 'resp_1', arguments: { path: 'a' } });
@@ -119,6 +119,15 @@ describe('a call that continues a stored answer', () => {
     expect(ending).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
     expect(bodies).toEqual([]);
   });
+
+  test.each<[JsonValue]>([[{ path: 'b' }], [['b']], [7]])(
+    'without arguments approves nothing if that answer has arguments that are no text: %j',
+    async (given) => {
+      const { ending, bodies } = await continued(answering({ ...QUESTION, arguments: given }), { arguments: {} });
+      expect(ending).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+      expect(bodies).toEqual([]);
+    },
+  );
 
   test.each<[string, JsonObject]>([
     [

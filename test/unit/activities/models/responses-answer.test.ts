@@ -132,6 +132,17 @@ describe('a function call', () => {
     },
   );
 
+  test.each<[JsonValue]>([[{ path: 'a' }], [7], [['a']], [true]])(
+    'whose arguments are no text is malformed, and not a call without arguments: %j',
+    async (args) => {
+      const question = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay' };
+      for (const item of [call, question])
+        expect(await partsOf({ ...item, arguments: args })).toEqual([
+          expect.objectContaining({ arguments: {}, malformed: 'the arguments are not JSON in a text' }),
+        ]);
+    },
+  );
+
   test.each(['""', '"a"', '[]', 'null', '{'])('whose arguments are no object is malformed: %s', async (args) => {
     expect(await partsOf({ ...call, arguments: args })).toEqual([
       expect.objectContaining({ arguments: {}, malformed: expect.any(String) }),

@@ -82,6 +82,8 @@ test('a rotated key signs nothing any more, and what replaced it is the same voi
   expect(list.out).toMatch(
     /^b-1 {2}anybody of acme {2}groups ops {2}tenants default {2}of b-1 {2}replaced 2.*Z\nb-2 {2}anybody of acme/,
   );
+  const help = await runCommand(['keys', 'rotate', '--help'], { directory });
+  expect(help.out.replaceAll(/\s+/g, ' ')).toContain('Revoke a key that somebody else may have');
   await made(directory, 'revoke', 'b-1');
   await made(directory, 'revoke', 'b-2');
   expect(await verdict(directory, 'b-2.jwk')).toBe('TRUST_KEY_UNKNOWN');

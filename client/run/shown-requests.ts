@@ -1,0 +1,25 @@
+/**
+ * Reads what a run shows as its requests: each is of the run that was asked, and is the one its digest names (INV-G2).
+ */
+import { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
+import { hasForm } from '../engine/answers.ts';
+
+/** What is in arguments is for the digest to say, and may be large. */
+const Requests = z.array(ApprovalRequest.extend({ arguments: z.record(z.string(), z.unknown()) }));
+
+/** @throws CountersignError `DIGEST_MISMATCH` */
+export function readRequests(runId: string, answer: unknown): readonly ApprovalRequest[] {
+  if (!hasForm(Requests, answer) || answer.some(({ workflowId }) => workflowId !== runId)) {
+    const message = `What run ${runId} shows is no list of its requests, so somebody else may answer in its place: do not decide anything of it.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, { runId });
+  }
+  // Sound: the form of arguments is that of JSON, of which the answer was made.
+  const requests = answer as readonly ApprovalRequest[];
+  const wrong = requests.find((request) => requestDigest({ ...request, target: request }) !== request.digest);
+  if (wrong === undefined) return requests;
+  const message = `The request for call ${wrong.callId} is not the one its digest names; do not decide it.`;
+  throw new CountersignError('DIGEST_MISMATCH', message, { runId, callId: wrong.callId });
+}

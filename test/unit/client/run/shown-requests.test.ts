@@ -1,0 +1,50 @@
+/** What a run shows is used once it is known to be its requests: anybody may run a workflow that answers in any way. */
+import { describe, expect, test } from '@jest/globals';
+import { readRequests } from '../../../../client/run/shown-requests.ts';
+import { requestDigest } from '../../../../domain/request/digest.ts';
+import { approvalRequest } from '../../../support/builders/approval-request.ts';
+import { withCode } from '../../../support/refusal.ts';
+
+const GENUINE = approvalRequest();
+
+/** With the digest that the fields have, as whoever answers can make it. */
+function told(over: object): object {
+  const request = { ...GENUINE, ...over };
+  return { ...request, digest: requestDigest({ ...request, target: request }) };
+}
+
+const read = (answer: unknown) => readRequests(GENUINE.workflowId, answer);
+
+test('requests are read as they are, also with what a newer release says of them', () => {
+  expect(read([told({})])).toEqual([told({})]);
+  expect(read([])).toEqual([]);
+  const newer = [told({ weight: 7, status: 'resting', about: { kind: 'quote', of: 'a poem' } })];
+  expect(read(newer)).toEqual(newer);
+});
+
+describe('is no list of requests', () => {
+  const deep = (levels: number): object => (levels === 0 ? {} : { in: deep(levels - 1) });
+  test.each<[string, unknown]>([
+    ['nothing', null],
+    ['a number', 7],
+    ['a list of nothing', [null]],
+    ['a list of something else', [{}]],
+    ['votes of nobody', [told({ votes: [null] })]],
+    ['a rule without people', [told({ approvers: {} })]],
+    ['no arguments', [told({ arguments: null })]],
+    ['places that are none', [told({ redact: 7 })]],
+    ['no state', [told({ status: undefined })]],
+    ['a kind that is no word', [told({ about: { kind: 7 } })]],
+    ['questions that are not there', [told({ about: { kind: 'input' } })]],
+    ['arguments without an end', [{ ...GENUINE, arguments: deep(1_000) }]],
+    ['a genuine request of another run', [told({ workflowId: 'another' })]],
+  ])('%s', (_what, answer) => {
+    expect(() => read(answer)).toThrow(
+      expect.objectContaining(withCode('DIGEST_MISMATCH', 'is no list of its requests')),
+    );
+  });
+});
+
+test('a request that is not the one its digest names is told by its call (INV-G2)', () => {
+  expect(() => read([{ ...told({}), arguments: { amount: 9 } }])).toThrow(`call ${GENUINE.callId} is not the one`);
+});

@@ -1,0 +1,108 @@
+/**
+ * Somebody who may write to the namespace runs workflows that have the name of a run or a catalog and answer in any way:
+ * lists show all others, and what cannot be shown is told by a code (INV-G2).
+ */
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+import { SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
+import { type Caller, callerOf, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
+import { Hopeless, until } from '../support/until.ts';
+import { useBank } from '../support/world/bank-world.ts';
+import { during } from '../support/world/during.ts';
+import { startOwnWorker } from '../support/world/own-worker.ts';
+import { openRequests } from '../support/world/world.ts';
+
+const provider = during(() => startTestProvider());
+const { world } = useBank({ policy: { approvers: { ids: ['ben'] } } });
+const gateway = during(() =>
+  startTestGateway(world, provider, { config: { development: true, may: { read: { ids: ['ben'] } } } }),
+);
+during(() =>
+  startOwnWorker(world.engine.server.address, {
+    taskQueue: 'lies',
+    workflowsPath: fileURLToPath(new URL('../support/forgery/lying-workflow.ts', import.meta.url)),
+  }),
+);
+
+async function lying(type: 'agentRun' | 'toolCatalog', workflowId: string, answers: object): Promise<() => unknown> {
+  const { pending, tenant, initiator, approvers, servers } = SEARCH_ATTRIBUTES;
+  const handle = await world.client.workflow.start(type, {
+    workflowId,
+    taskQueue: 'lies',
+    args: [answers],
+    searchAttributes: {
+      [pending.name]: [1],
+      [tenant.name]: ['default'],
+      [initiator.name]: ['eve'],
+      [approvers.name]: [WAITS_FOR.id('ben')],
+      [servers.name]: ['lie'],
+    },
+  });
+  return async () => await handle.terminate();
+}
+
+/** Signs in by the development login, and returns the inbox as a browser reads it. */
+async function inbox(): Promise<Response> {
+  const login = await fetch(`${gateway.url}/sign-in`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { origin: gateway.url },
+    body: new URLSearchParams({ id: 'ben', tenant: 'default' }),
+  });
+  const [cookie = ''] = (login.headers.get('set-cookie') ?? '').split(';');
+  return await fetch(gateway.url, { headers: { cookie, accept: 'text/html' } });
+}
+
+async function listed(ben: Caller): Promise<readonly string[]> {
+  const { status, body } = await ben<{ requests: { run: string }[] }>('GET', '/v1/requests');
+  expect(status).toBe(200);
+  return body.requests.map(({ run }) => run);
+}
+
+test('a run that shows no requests, or those of another run, hides nobody else from lists and pages', async () => {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'true' } }] }, { text: 'done' }]);
+  const [genuine] = await openRequests(run);
+  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
+  const lies: readonly unknown[] = [null, [{ ...genuine, approvers: {} }], [{ ...genuine, votes: [null] }], [genuine]];
+  for (const [index, requests] of lies.entries()) {
+    const id = `lie-${index}`;
+    const end = await lying('agentRun', id, { requests });
+    for (const each of [run.runId, id])
+      await until(() => gateway.projection.run(each)?.row.pending === 1, { what: 'the projection' });
+    expect(await listed(ben)).toEqual([run.runId]);
+    const page = await inbox();
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain(`/runs/${run.runId}/requests/t1.c0`);
+    expect(await ben('GET', `/v1/runs/${id}/requests`)).toMatchObject({
+      status: 412,
+      body: { code: 'DIGEST_MISMATCH' },
+    });
+    await end();
+  }
+  await run.stop({ by: 'ann', reason: 'seen' });
+});
+
+test('a catalog that shows none is named as one that cannot be read, and hides no other', async () => {
+  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
+  for (const [index, snapshot] of [null, {}, { status: 'connected' }].entries()) {
+    const server = `lie-${index}`;
+    const end = await lying('toolCatalog', `catalog/default/${server}`, { snapshot });
+    const list = async () => await ben<{ unread: string[] }>('GET', '/v1/catalogs');
+    // A list that could not be made is a failure at once.
+    const unread = await until(
+      async () => {
+        const { status, body } = await list();
+        if (status !== 200) throw new Hopeless(`the list is answered by ${status}`);
+        return body.unread.length > 0 && body.unread;
+      },
+      { what: 'the list of catalogs' },
+    );
+    expect(unread).toEqual([server]);
+    expect(await ben('GET', `/v1/catalogs/${server}`)).toMatchObject({
+      status: 503,
+      body: { code: 'CATALOG_UNAVAILABLE' },
+    });
+    await end();
+    await until(async () => (await list()).body.unread.length === 0, { what: 'the end of that catalog' });
+  }
+});
