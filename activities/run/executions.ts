@@ -54,15 +54,6 @@ export interface Execution {
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
 
-/** One memory for each client, which all readers of the process share. */
-const ofClients = new WeakMap<Client, Histories>();
-
-export function historiesBy(client: Client): Histories {
-  const own = ofClients.get(client) ?? new Histories(client);
-  ofClients.set(client, own);
-  return own;
-}
-
 export class Histories {
   readonly #client: Client;
   readonly #origins = new LRUCache<string, Origin>({ max: MOST_KEPT });

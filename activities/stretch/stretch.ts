@@ -49,13 +49,11 @@ export interface StretchParts extends LifelineParts {
   readonly modelStep: ModelActivities['modelStep'];
   /** Absent on a worker that calls no servers: the stretch ends with each model step. */
   readonly callTool?: ToolActivities['callTool'] | undefined;
-  /** Told that the run's next calls leave by activities of their own. */
-  readonly expectsCalls?: (() => void) | undefined;
   /** False in trust mode `signed`: whoever writes to the namespace can write a record. */
   readonly believesRecords: boolean;
 }
 
-type GoOnParts = Pick<StretchParts, 'modelStep' | 'callTool' | 'expectsCalls'>;
+type GoOnParts = Pick<StretchParts, 'modelStep' | 'callTool'>;
 
 export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   return async (input) => {
@@ -143,10 +141,7 @@ class Attempt {
 
   /** Puts the calls of a new turn on record; false if none of them is to leave. */
   async #kept(run: Run, turn: StretchedTurn): Promise<boolean> {
-    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) {
-      if (run.calls.length > 0) this.#parts.expectsCalls?.();
-      return false;
-    }
+    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) return false;
     const turns = [...this.#turns, { ...turn, calls: toLeave(run, turn.at) }];
     const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#life.record.acknowledge(turns));
     this.#life.assertWaitedFor();
