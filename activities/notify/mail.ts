@@ -6,8 +6,7 @@
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more and not for an hour. What other workers tried counts as sent whole, until this one has
- *    tried by itself.
+ *    answer did not come, is sent once more by this worker and not for an hour.
  * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
  * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
@@ -49,11 +48,10 @@ export function createMailChannel(
 ): MessageChannel {
   /** By message: who took it while others did not. */
   const taken = new LRUCache<string, readonly string[]>({ max: MOST_REMEMBERED });
-  /** By message that has failed here: true if it was sent whole and got no answer. */
-  const unanswered = new LRUCache<string, boolean>({ max: MOST_REMEMBERED });
+  /** Messages that were sent whole and got no answer. */
+  const unanswered = new LRUCache<string, true>({ max: MOST_REMEMBERED });
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
-    putOff: ({ id, repeated }) => void unanswered.set(id, unanswered.get(id) ?? repeated),
     send: async (message) => {
       const { to, isForNobody } = recipientsOf(message, channel, compared);
       if (isForNobody) return {};
@@ -79,11 +77,11 @@ export function createMailChannel(
         });
         rejected = Rejected.parse(info['rejectedErrors']);
       } catch (error) {
-        const isUnanswered = isWhole() && !isAnswer(error);
-        const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
-        unanswered.set(message.id, isUnanswered || unanswered.get(message.id) === true);
-        if (isUnanswered && wasUnanswered)
-          throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
+        if (isWhole() && !isAnswer(error)) {
+          if (unanswered.has(message.id))
+            throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
+          unanswered.set(message.id, true);
+        }
         throw signal.aborted ? undelivered(name, 'timed out') : failureOf(name, error);
       } finally {
         transport.close();
