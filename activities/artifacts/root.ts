@@ -8,9 +8,9 @@
  * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
  *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { replace } from '../kit/durable-file.ts';
@@ -42,9 +42,10 @@ export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): v
   try {
     const found = entriesOf(root);
     if (found?.includes(kind.marker) === true) return;
-    if (found === undefined && mayCreate) create(root, kind);
-    else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
-    else throw notSetUp(root, kind);
+    const isNew = found === undefined && mayCreate;
+    if (!isNew && found?.some((name) => kind.content.test(name)) !== true) throw notSetUp(root, kind);
+    mkdirSync(root, { recursive: true, mode: 0o700 });
+    mark(root, kind);
   } catch (error) {
     throw error instanceof CountersignError ? error : unusable(root, kind, error);
   }
@@ -63,20 +64,6 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
     if (!['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '')) throw error;
     const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; a run that waits then goes on.`;
     throw new CountersignError(missing, message, {}, { cause: error });
-  }
-}
-
-/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
-function create(root: string, kind: RootKind): void {
-  mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
-  const made = mkdtempSync(`${root}.`);
-  try {
-    mark(made, kind);
-    renameSync(made, root);
-  } catch (error) {
-    rmSync(made, { recursive: true, force: true });
-    // Another worker was first: a folder that is not empty is not replaced.
-    if (entriesOf(root)?.includes(kind.marker) !== true) throw error;
   }
 }
 
