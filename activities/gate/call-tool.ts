@@ -17,7 +17,7 @@ import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { currentTool, type ToolNow } from '../catalog/reader.ts';
 import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from '../discovery/access.ts';
-import { currentScheduler, type Scheduler } from '../kit/activity.ts';
+import { currentScheduler, refused, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
@@ -108,8 +108,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const now = pinned && (await currentTool(loadToolset, catalog, pinned));
   const mistaken = checkTool(input, now?.tool, parts.config) ?? checkCatalog(server, catalog);
-  if (mistaken !== undefined || now === undefined)
-    return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+  if (mistaken !== undefined || now === undefined) return mistaken ?? refused('TOOL_UNKNOWN', 'The tool is not known.');
   const mayRepeat = isRepeatable(parts.config, now, catalog);
   if (isInStretch && !mayRepeat) return notRepeatable(input);
   const weighed = await weigh(parts, checker, input, now, catalog);

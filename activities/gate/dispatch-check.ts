@@ -6,7 +6,6 @@
  * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
@@ -20,12 +19,20 @@ import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
 import { heldHash, type ToolNow } from '../catalog/reader.ts';
-import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
+import { forbidden, type Refused, refused, type Scheduler, unknownOutcome } from '../kit/activity.ts';
 import type { Conditions } from '../policy/condition.ts';
 import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
 import { reachHash } from '../tokens/configured.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import { answerersNow, askedOf, checkConsent, checkRetry, hasEditedArguments, type Leaving } from './statement.ts';
+import {
+  type Allowing,
+  answerersNow,
+  checkConsent,
+  checkRetry,
+  hasEditedArguments,
+  type Leaving,
+  reopen,
+} from './statement.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -39,15 +46,10 @@ export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace
 export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
   const mistaken = checkRun(input.run, scheduler);
   if (mistaken !== undefined) return mistaken;
-  if (scheduler.runId !== input.runId) {
-    return {
-      kind: 'reopen',
-      code: 'DISPATCH_STALE_RUN',
-      message:
-        'The call was scheduled before the run was reset, and may have been sent then; it needs a fresh decision.',
-    };
-  }
-  return undefined;
+  if (scheduler.runId === input.runId) return undefined;
+  const message =
+    'The call was scheduled before the run was reset, and may have been sent then; it needs a fresh decision.';
+  return reopen('DISPATCH_STALE_RUN', message);
 }
 
 /**
@@ -59,11 +61,7 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;
   const message =
     'Temporal was made to hand this call to a worker anew, by somebody who has failed, paused or reset its activity: it may have left before, and was not sent again. Find out at the server before anything is done again.';
-  return unknown(message);
-}
-
-function unknown(message: string, more: Pick<Ended, 'notRepeated' | 'sent'> = {}): Ended {
-  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message }, ...more };
+  return unknownOutcome(message);
 }
 
 export function checkTool(
@@ -97,17 +95,12 @@ export function checkTool(
 export function checkDefinition(
   { target }: DispatchInput,
   { tool, pinned }: ToolNow,
-  verdict: Verdict,
+  verdict: Allowing,
 ): Refused | undefined {
   if (tool.hash === target.definitionHash) return undefined;
   const shown = pinned.hash === target.definitionHash ? pinned.definition : undefined;
-  return {
-    kind: 'reopen',
-    code: 'DEFINITION_CHANGED',
-    message: describeDrift(shown, tool.definition),
-    definition: { hash: tool.hash, ...shownOf(tool) },
-    ...askedOf(verdict),
-  };
+  const reopened = reopen('DEFINITION_CHANGED', describeDrift(shown, tool.definition), verdict);
+  return { ...reopened, definition: { hash: tool.hash, ...shownOf(tool) } };
 }
 
 /**
@@ -118,26 +111,18 @@ export function checkReach(
   { server, proof }: DispatchInput,
   config: Pick<Config, 'servers' | 'credentials'>,
   { reachedBy }: OfferedTool,
-  verdict: Verdict,
+  verdict: Allowing,
   catalog: CatalogSnapshot | undefined,
 ): Refused | undefined {
   if (proof.kind !== 'standing' || reachedBy === undefined) return undefined;
   if (reachedBy === reachHash(config, server, catalog?.connection?.credentials)) return undefined;
-  return {
-    kind: 'reopen',
-    code: 'STANDING_LOST',
-    message: `The credentials of ${server.name} are set otherwise than when the run listed its tools.`,
-    ...askedOf(verdict),
-  };
+  const message = `The credentials of ${server.name} are set otherwise than when the run listed its tools.`;
+  return reopen('STANDING_LOST', message, verdict);
 }
 
 export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | undefined): Refused | undefined {
   if (server.catalog !== true || catalog !== undefined) return undefined;
-  return {
-    kind: 'refused',
-    code: 'CATALOG_NOT_FOUND',
-    message: `The catalog of ${server.name} is gone, and with it who may call what.`,
-  };
+  return refused('CATALOG_NOT_FOUND', `The catalog of ${server.name} is gone, and with it who may call what.`);
 }
 
 const MOST_FIELDS = 5;
@@ -171,7 +156,7 @@ function quoted(value: JsonValue | undefined): string {
 export function checkResent({ callId, target, mayHaveRun }: DispatchInput, isRepeatable: boolean): Ended | undefined {
   if (isRepeatable || mayHaveRun === undefined) return undefined;
   const message = `Call ${callId} was sent before and may have run. Tool "${target.tool}" is not called repeatable any more, so it was not sent again.`;
-  return unknown(message, { notRepeated: true });
+  return { ...unknownOutcome(message), notRepeated: true };
 }
 
 /**
@@ -188,16 +173,16 @@ export async function lostInReset(
   if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
   const discarded = await readDiscarded?.(workflowId, runId, input);
   if (discarded === undefined) return undefined;
-  if (discarded.kind === 'forgotten') return unknown(describeForgotten());
+  if (discarded.kind === 'forgotten') return unknownOutcome(describeForgotten());
   const { send } = discarded;
-  return unknown(describeSend(input.callId, send), { sent: { at: new Date(send.at).toISOString() } });
+  return { ...unknownOutcome(describeSend(input.callId, send)), sent: { at: new Date(send.at).toISOString() } };
 }
 
 export type Weighed =
   | { readonly refused: Refused; readonly leaving?: undefined }
   | {
       readonly refused: undefined;
-      readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
+      readonly verdict: Allowing;
       /** Later checks hold people's answers other than consent against this. */
       readonly leaving: Leaving;
     };
@@ -213,21 +198,21 @@ export async function weigh(
   const { problems, unchecked } = checker.check(heldHash(now), tool.definition.inputSchema, input.arguments);
   const verdict = await verdictOn(config, conditions, { ...input, now, catalog, unchecked });
   // A call that policy denies needs no new question.
-  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
+  if (verdict.kind === 'deny') return { refused: refused(verdict.code, verdict.message) };
   // Nobody is asked about a call that cannot run.
   if (problems.length > 0) {
     const what =
       tool === pinned
         ? `The ${hasEditedArguments(input) ? 'edited ' : ''}arguments do not fit`
         : 'The tool has changed';
-    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+    return { refused: refused('ARGUMENTS_INVALID', `${what}: ${problems.join('; ')}.`) };
   }
-  const refused =
+  const objection =
     checkRetry(input, config, verdict) ??
     checkDefinition(input, now, verdict) ??
     checkReach(input, config, pinned, verdict, catalog) ??
     checkConsent(input, verdict, catalog, Date.now());
-  if (refused !== undefined) return { refused };
+  if (objection !== undefined) return { refused: objection };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
-  return { refused, verdict, leaving };
+  return { refused: undefined, verdict, leaving };
 }

@@ -13,7 +13,7 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
-import type { Refused } from '../kit/activity.ts';
+import { type Refused, refused } from '../kit/activity.ts';
 import type { ReadMessage } from '../run/read-transcript.ts';
 import type { CallToolParts } from './send.ts';
 
@@ -23,7 +23,7 @@ export function checkReading(
 ): Refused | undefined {
   if (tool !== READ_RESOURCE || readsLinks(servers, server)) return undefined;
   const message = `Resources that results of ${server} link to are not read by this worker (servers.${server}.resourceLinks).`;
-  return { kind: 'refused', code: 'TOOL_DISABLED', message };
+  return refused('TOOL_DISABLED', message);
 }
 
 /**
@@ -44,7 +44,7 @@ export async function checkLink(
   const offered = await parts.loadToolset(toolset);
   const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
   if (namesLink(message, { server, uri }, serverOf)) return undefined;
-  return { kind: 'refused', code: 'RESOURCE_NOT_LINKED', message: notLinked(server) };
+  return refused('RESOURCE_NOT_LINKED', notLinked(server));
 }
 
 async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {

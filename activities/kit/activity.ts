@@ -112,8 +112,16 @@ export function faultName(error: unknown): string {
 
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
+export function refused(code: string, message: string): Refused {
+  return { kind: 'refused', code, message };
+}
+
 export function forbidden(message: string): Refused {
-  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
+  return refused('DISPATCH_FORBIDDEN', message);
+}
+
+export function unknownOutcome(message: string): Extract<DispatchResult, { kind: 'ended' }> {
+  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
 /** Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms. */

@@ -42,7 +42,7 @@ import {
 import { closeTurn, resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import type { Run } from '../../domain/state/run.ts';
-import { codedFailure } from '../kit/activity.ts';
+import { codedFailure, unknownOutcome } from '../kit/activity.ts';
 import { Lifeline, type LifelineParts } from './lifeline.ts';
 
 export interface StretchParts extends LifelineParts {
@@ -174,8 +174,7 @@ class Attempt {
       return await this.#life.call(callId, async () => await callTool(input));
     } catch (error) {
       // It was handed over, and so may have run (INV-X1).
-      const message = codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.';
-      return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+      return unknownOutcome(codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.');
     }
   }
 

@@ -26,7 +26,7 @@ import type { CallToolParts } from '../send.ts';
 import { answerersNow, checkProvided } from '../statement.ts';
 import { HeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
-import type { Refused, Scheduler } from '../../kit/activity.ts';
+import { forbidden, type Refused, refused, type Scheduler } from '../../kit/activity.ts';
 import { ownValue } from '../../kit/json.ts';
 
 export type HeldAnswerParts = Pick<
@@ -92,7 +92,7 @@ async function objection(
   if (disconnected !== undefined) return disconnected;
   const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
   // A tool that is denied by now stops every further word to its server.
-  if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
+  if (verdict.kind === 'deny') return refused(verdict.code, verdict.message);
   const { round, requests } = question.asked;
   const hashes = Object.entries(requests).map(([key, { hash }]) => [key, { hash }] as const);
   const leg = { round, requests: Object.fromEntries(hashes), used: [] };
@@ -117,7 +117,5 @@ function mismatch({ about, decidedAt }: ProvisionProof, { asked, askedAt }: Aske
     // The clocks of a worker and of Temporal differ. An answer to the same question of an earlier dispatch is older
     // than the allowance.
     Date.parse(decidedAt) >= askedAt - SIGNING.recordedWithin * 1_000;
-  return isAnswer
-    ? undefined
-    : { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: 'The answer is to another question.' };
+  return isAnswer ? undefined : forbidden('The answer is to another question.');
 }

@@ -18,7 +18,7 @@ import { READ_RESOURCE } from '../../../contracts/names.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { currentTool } from '../../catalog/reader.ts';
-import { currentScheduler, type Refused } from '../../kit/activity.ts';
+import { currentScheduler, type Refused, unknownOutcome } from '../../kit/activity.ts';
 import type { AnswerSource } from '../../mcp/legacy-2025/answer-stream.ts';
 import type { ResumePoint } from '../../mcp/port.ts';
 import { type Pulse, startPulse } from '../../mcp/pulse.ts';
@@ -156,6 +156,5 @@ function timeLeft({ sentAt, heldMs = 0 }: ResumePoint, { limits }: DispatchInput
 function notAsked({ target, resume }: ResumeInput, told: Told, error: unknown): DispatchResult {
   const why = codedFailureIn(error)?.message ?? 'a fault of this service';
   const message = `Tool "${target.tool}" of server "${target.server}" was sent and may or may not have run: the worker that had sent it was lost, and its server was not asked for the answer (${why}). Find out at the server before anything is done again.`;
-  const handedOn = handingOn(told)() ? { resume } : {};
-  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message }, ...handedOn };
+  return { ...unknownOutcome(message), ...(handingOn(told)() ? { resume } : {}) };
 }
