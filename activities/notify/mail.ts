@@ -17,9 +17,9 @@ import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
-import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import type { Fields } from '../../domain/shapes/inputs.ts';
 import { networkCodeOf } from '../kit/network.ts';
-import { ownValue } from '../kit/json.ts';
+import { fieldsOf, ownValue, textOf } from '../kit/json.ts';
 import {
   headingOf,
   linesOf,
@@ -69,7 +69,7 @@ export function createMailChannel(
           from: channel.from,
           to: left,
           subject: subjectOf(message),
-          text: textOf(message),
+          text: bodyOf(message),
           messageId,
           ...(thread === messageId ? {} : { inReplyTo: thread, references: thread }),
           signal,
@@ -100,14 +100,11 @@ export function createMailChannel(
   };
 }
 
-interface Recipients {
-  /** Addresses, each once. A person or a group without an address is left out. */
-  readonly to: readonly string[];
-  /** True if only who closed the requests would hear that they are closed. */
-  readonly isForNobody: boolean;
-}
-
-function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): Recipients {
+/**
+ * Returns addresses, each once. A person or a group without an address is left out. A message is for nobody if only who
+ * closed the requests would hear that they are closed.
+ */
+function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared) {
   const closers = new Set(requests.map(({ closed }) => closed?.by));
   const [only] = closers;
   const closer = closers.size === 1 ? only : undefined;
@@ -166,25 +163,21 @@ function transportTo(address: string, channel: MailChannel, domain: string): Tra
 }
 
 function isAnswer(error: unknown): boolean {
-  return isFields(error) && typeof error['responseCode'] === 'number';
+  return typeof fieldsOf(error)['responseCode'] === 'number';
 }
 
 /** Errors leave out the server's own words, which may name people. */
 function failureOf(name: string, error: unknown): Error {
-  const { responseCode, code, originalCode }: Fields = isFields(error) ? error : {};
+  const { responseCode, code, originalCode } = fieldsOf(error);
   // Nodemailer calls every failed connection ESOCKET, and keeps the code that Node gave it.
   if (typeof responseCode !== 'number')
     return undelivered(
       name,
-      `could not be reached (${asText(originalCode) ?? networkCodeOf(error) ?? asText(code) ?? 'error'})`,
+      `could not be reached (${textOf(originalCode) || networkCodeOf(error) || textOf(code) || 'error'})`,
     );
   return responseCode >= 500
     ? refusedBy(name, `answered ${responseCode}`)
     : undelivered(name, `answered ${responseCode}`);
-}
-
-function asText(code: unknown): string | undefined {
-  return typeof code === 'string' ? code : undefined;
 }
 
 /** The subject of a request stays the same but for its beginning, so that mail programs keep the thread. */
@@ -194,7 +187,7 @@ function subjectOf(message: Message): string {
   return `${headingOf(message)}${about}`.slice(0, 200);
 }
 
-function textOf(message: Message): string {
+function bodyOf(message: Message): string {
   const parts = message.requests.map((request) =>
     [
       unlinked(toolOf(request)),
