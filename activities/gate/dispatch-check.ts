@@ -5,25 +5,31 @@
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
  * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
  */
-import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { READ_RESOURCE, RUN_WORKFLOW } from '../../contracts/names.ts';
+import type { ToolTarget } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { hostedBy } from '../../domain/run/hosted.ts';
 import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
+import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
-import { heldHash, type ToolNow } from '../catalog/reader.ts';
+import { currentTool, heldHash, type ToolNow } from '../catalog/reader.ts';
 import { forbidden, type Refused, refused, type Scheduler, unknownOutcome } from '../kit/activity.ts';
 import type { Conditions } from '../policy/condition.ts';
 import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
 import { reachHash } from '../tokens/configured.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
+import type { CallToolParts } from './send.ts';
 import {
   type Allowing,
   answerersNow,
@@ -64,12 +70,25 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   return unknownOutcome(message);
 }
 
+/** Finds the tool that the dispatch names, as it was pinned and as its catalog has it now. */
+export async function toolMet(
+  { config, loadToolset, readCatalog }: Pick<CallToolParts, 'config' | 'loadToolset' | 'readCatalog'>,
+  input: DispatchInput,
+): Promise<{ readonly refused: Refused } | { readonly now: ToolNow; readonly catalog: CatalogSnapshot | undefined }> {
+  const { run, server } = input;
+  const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+  if (pinned === undefined) return { refused: forbidden('The tool is not among those the run may use.') };
+  const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
+  const now = await currentTool(loadToolset, catalog, pinned);
+  const mistaken = checkTool(input, now.tool, config) ?? checkCatalog(server, catalog);
+  return mistaken === undefined ? { now, catalog } : { refused: mistaken };
+}
+
 export function checkTool(
   { target, server, approvalRequestId, storedAnswerId }: DispatchInput,
-  tool: OfferedTool | undefined,
+  tool: OfferedTool,
   config: Pick<Config, 'servers' | 'models'>,
 ): Refused | undefined {
-  if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
     tool.server === target.server &&
     tool.serverUrl === target.serverUrl &&
@@ -215,4 +234,49 @@ export async function weigh(
   if (objection !== undefined) return { refused: objection };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
   return { refused: undefined, verdict, leaving };
+}
+
+// A read of a linked resource leaves only if this worker's own configuration lets links in the results of this server be
+// followed, and if the link, with exactly this URI, is in the result of a tool of the same server, in the conversation of
+// the run that Temporal says has scheduled this activity (docs/adr/0042). The run's own judgement is not believed.
+
+export function checkReading(
+  { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
+  { servers }: Pick<Config, 'servers'>,
+): Refused | undefined {
+  if (tool !== READ_RESOURCE || readsLinks(servers, server)) return undefined;
+  const message = `Resources that results of ${server} link to are not read by this worker (servers.${server}.resourceLinks).`;
+  return refused('TOOL_DISABLED', message);
+}
+
+/**
+ * @param input of a read
+ * @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read
+ */
+export async function checkLink(
+  input: DispatchInput,
+  parts: Pick<CallToolParts, 'loadToolset' | 'readMessage'> & { readonly config: Pick<Config, 'servers'> },
+): Promise<Refused | undefined> {
+  const { target, toolset, link } = input;
+  const { server } = target;
+  const disabled = checkReading(target, parts.config);
+  if (disabled !== undefined) return disabled;
+  const { uri } = input.arguments;
+  const { readMessage: read } = parts;
+  const message = link === undefined || read === undefined ? undefined : await messageAt(input, link.at, read);
+  const offered = await parts.loadToolset(toolset);
+  const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
+  if (namesLink(message, { server, uri }, serverOf)) return undefined;
+  return refused('RESOURCE_NOT_LINKED', notLinked(server));
+}
+
+async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {
+  if (!Number.isSafeInteger(at) || at < 0) return undefined;
+  try {
+    // Both ids were compared with Temporal's word before (`checkScheduler`).
+    return await read(run.workflowId, runId, at);
+  } catch {
+    const text = 'The conversation of the run, which says what may be read, cannot be had; the call was not sent.';
+    throw new CountersignError('TOOL_UNAVAILABLE', text);
+  }
 }

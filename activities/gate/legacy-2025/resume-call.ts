@@ -17,7 +17,6 @@ import { codedFailureIn } from '../../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
-import { currentTool } from '../../catalog/reader.ts';
 import { currentScheduler, type Refused, unknownOutcome } from '../../kit/activity.ts';
 import type { AnswerSource } from '../../mcp/legacy-2025/answer-stream.ts';
 import type { ResumePoint } from '../../mcp/port.ts';
@@ -33,9 +32,8 @@ import {
   shownOf,
 } from '../../discovery/access.ts';
 import { callRequest } from '../call-tool.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
+import { checkFirst, checkReading, checkScheduler, toolMet } from '../dispatch-check.ts';
 import { type CallToolParts, handingOn, resultOf, sealing, type Told } from '../send.ts';
-import { checkReading } from '../links.ts';
 import { type LeftBehind, openPoint, taskResult } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
 
@@ -106,7 +104,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
 
 /** @throws CountersignError if the server is not asked */
 async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitted> {
-  const { run, server } = input;
+  const { server } = input;
   const scheduler = currentScheduler();
   refuseIf(checkScheduler(input, scheduler));
   if (checkFirst(scheduler) !== undefined)
@@ -116,15 +114,10 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
     throw new CountersignError('DISPATCH_FORBIDDEN', 'What the lost worker left does not open for this call.');
   refuseIf(await parts.checkSignatures?.(input, scheduler));
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const pinned = (await parts.loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
-  const catalog = await parts.readCatalog({ tenant: run.initiator.tenant, server: server.name });
-  const now = pinned && (await currentTool(parts.loadToolset, catalog, pinned));
-  refuseIf(
-    checkTool(input, now?.tool, parts.config) ??
-      checkCatalog(server, catalog) ??
-      checkReading(input.target, parts.config),
-  );
-  if (now === undefined) throw new CountersignError('TOOL_UNKNOWN', 'The tool is not known.');
+  const met = await toolMet(parts, input);
+  if ('refused' in met) throw forbiddenBy(met.refused);
+  const { now, catalog } = met;
+  refuseIf(checkReading(input.target, parts.config));
   const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.
   if (verdict.kind === 'deny') throw new CountersignError(verdict.code, verdict.message);
@@ -140,7 +133,11 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
 }
 
 function refuseIf(refused: Refused | undefined): void {
-  if (refused !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', refused.message);
+  if (refused !== undefined) throw forbiddenBy(refused);
+}
+
+function forbiddenBy({ message }: Refused): CountersignError {
+  return new CountersignError('DISPATCH_FORBIDDEN', message);
 }
 
 /**

@@ -10,13 +10,13 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import type { ToolNow } from '../../../../activities/catalog/reader.ts';
 import {
   checkDefinition,
+  checkLink,
   checkReach,
   checkTool,
   describeDrift,
   lostInReset,
   weigh,
 } from '../../../../activities/gate/dispatch-check.ts';
-import { checkLink } from '../../../../activities/gate/links.ts';
 import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
 import { Conditions } from '../../../../activities/policy/condition.ts';
 import { reachHash } from '../../../../activities/tokens/configured.ts';
