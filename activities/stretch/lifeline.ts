@@ -47,10 +47,13 @@ export class Lifeline {
   constructor(parts: LifelineParts) {
     this.#parts = parts;
     const { taskToken } = this.#context.info;
-    this.record = new KeptRecord(async (beat) => await parts.completion.heartbeat(taskToken, beat), {
-      cancelled: () => void this.#cancelled(),
-      lost: () => this.#end('Temporal no longer waits for this stretch.'),
-    });
+    this.record = new KeptRecord(
+      async (beat) => await parts.completion.heartbeat(taskToken, beat),
+      (what) => {
+        if (what === 'cancelled') void this.#cancelled();
+        else this.#end('Temporal no longer waits for this stretch.');
+      },
+    );
     const { cancellationSignal } = this.#context;
     const told = (): void => {
       if (!this.#isMissed) this.#end('The worker shuts down.');

@@ -15,7 +15,6 @@ import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';
-import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { currentScheduler, type Refused, unknownOutcome } from '../../kit/activity.ts';
 import type { AnswerSource } from '../../mcp/legacy-2025/answer-stream.ts';
@@ -23,18 +22,11 @@ import type { ResumePoint } from '../../mcp/port.ts';
 import { type Pulse, startPulse } from '../../mcp/pulse.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
-import {
-  accessTo,
-  authorityOf,
-  authorizationOf,
-  connectionOf,
-  type ServerAccess,
-  shownOf,
-} from '../../discovery/access.ts';
+import { accessTo, authorityOf, authorizationOf, connectionOf, shownOf } from '../../discovery/access.ts';
 import { callRequest } from '../call-tool.ts';
 import { checkFirst, checkReading, checkScheduler, toolMet } from '../dispatch-check.ts';
 import { type CallToolParts, handingOn, resultOf, sealing, type Told } from '../send.ts';
-import { type LeftBehind, openPoint, taskResult } from './seals.ts';
+import { openPoint, taskResult } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
@@ -42,12 +34,6 @@ const LEAST_MS = 15_000;
 
 export interface ResumeCallParts extends Omit<CallToolParts, 'server' | 'limits' | 'liveTools'> {
   readonly answers: AnswerSource;
-}
-
-interface Admitted extends LeftBehind {
-  readonly definition: ToolDefinition;
-  readonly access: ServerAccess;
-  readonly request: TokenRequest;
 }
 
 export function createResumeCall(parts: ResumeCallParts): (input: ResumeInput) => Promise<DispatchResult> {
@@ -103,7 +89,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
 }
 
 /** @throws CountersignError if the server is not asked */
-async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitted> {
+async function admit(parts: ResumeCallParts, input: ResumeInput) {
   const { server } = input;
   const scheduler = currentScheduler();
   refuseIf(checkScheduler(input, scheduler));
@@ -129,7 +115,8 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const authorization = authorizationOf(left.authority, own);
   if (authorization === undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', 'The grant with which the call was made is not there any more.');
-  return { ...left, definition, access, request: { ...asked, ...authorization, tool: definition.name } };
+  const request: TokenRequest = { ...asked, ...authorization, tool: definition.name };
+  return { ...left, definition, access, request };
 }
 
 function refuseIf(refused: Refused | undefined): void {
