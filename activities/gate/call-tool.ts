@@ -32,7 +32,7 @@ import {
   weigh,
   type Weighed,
 } from './dispatch-check.ts';
-import { type CallToolParts, callWithToken, endedBeforeSending, SentCalls, type Underway } from './send.ts';
+import { type CallToolParts, callWithToken, endedBeforeSending, rememberingCalls, type Underway } from './send.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
 import { noTask, taskWish } from './legacy-2025/seals.ts';
 import { checkProvided, type Leaving, provenAuthorization, provenCall } from './statement.ts';
@@ -41,9 +41,9 @@ import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
-  const sent = new SentCalls();
+  const take = rememberingCalls();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
-    const { server, isHanded } = watched(parts.server, sent, input);
+    const { server, isHanded } = watched(parts.server, take, input);
     try {
       return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
@@ -57,7 +57,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
 /** One that this worker has sent by the same consent is not sent. */
 function watched(
   server: ToolServer,
-  sent: SentCalls,
+  take: (input: DispatchInput) => boolean,
   input: DispatchInput,
 ): { readonly server: ToolServer; readonly isHanded: () => boolean } {
   let handed = false;
@@ -66,7 +66,7 @@ function watched(
       list: async (...asked) => await server.list(...asked),
       call: async (...call) => {
         // A second attempt with a fresh token after a 401 is the same call.
-        if (!handed && !sent.take(input)) return sentBefore(input);
+        if (!handed && !take(input)) return sentBefore(input);
         handed = true;
         return await server.call(...call);
       },

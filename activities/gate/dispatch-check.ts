@@ -189,7 +189,7 @@ export async function lostInReset(
   readDiscarded: ReadDiscarded | undefined,
 ): Promise<Ended | undefined> {
   // A retry decision was proven before; it belongs to this run and not to the discarded history.
-  if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
+  if (isRepeatable || input.retry !== undefined) return undefined;
   const discarded = await readDiscarded?.(workflowId, runId, input);
   if (discarded === undefined) return undefined;
   if (discarded.kind === 'forgotten') return unknownOutcome(describeForgotten());

@@ -124,7 +124,10 @@ export function unknownOutcome(message: string): Extract<DispatchResult, { kind:
   return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
-/** Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms. */
+/**
+ * Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms; ids are
+ * empty if no workflow did.
+ */
 export function currentScheduler() {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
@@ -132,8 +135,8 @@ export function currentScheduler() {
     namespace: workflowNamespace ?? namespace,
     activity: info.activityType,
     workflowType,
-    workflowId: workflowExecution?.workflowId,
-    runId: workflowExecution?.runId,
+    workflowId: workflowExecution?.workflowId ?? '',
+    runId: workflowExecution?.runId ?? '',
     attempt,
     scheduledAt: info.scheduledTimestampMs,
     attemptAt: info.currentAttemptScheduledTimestampMs,
