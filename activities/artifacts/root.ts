@@ -3,8 +3,7 @@
  * mount point.
  *
  * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back.
- * 2. The marker is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount
- *    point.
+ * 2. The marker is made only with the root itself: a folder without it may be a bare mount point.
  * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
  *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
@@ -22,8 +21,6 @@ export interface RootKind {
   readonly what: string;
   /** Its field of the configuration. */
   readonly path: string;
-  /** Matches names that only this kind has at its root. */
-  readonly content: RegExp;
   /** Code of the failure if the store is not there now. */
   readonly missing: ErrorCode;
 }
@@ -32,8 +29,6 @@ const ARTIFACTS: RootKind = {
   marker: MARKER,
   what: 'artifact',
   path: 'artifacts.directory',
-  // The first level of folders; `client/artifacts/readers.ts` describes the layout.
-  content: /^[0-9a-f]{2}$/,
   missing: 'ARTIFACT_MISSING',
 };
 
@@ -42,18 +37,13 @@ export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): v
   try {
     const found = entriesOf(root);
     if (found?.includes(kind.marker) === true) return;
-    const isNew = found === undefined && mayCreate;
-    if (!isNew && found?.some((name) => kind.content.test(name)) !== true) throw notSetUp(root, kind);
+    if (found !== undefined || !mayCreate) throw notSetUp(root, kind);
     mkdirSync(root, { recursive: true, mode: 0o700 });
-    mark(root, kind);
+    const text = `Countersign keeps its ${kind.what} store in this directory. Without this file nothing more is stored here.\n`;
+    writeFileSync(join(root, kind.marker), text, { mode: 0o600 });
   } catch (error) {
     throw error instanceof CountersignError ? error : unusable(root, kind, error);
   }
-}
-
-function mark(root: string, { marker, what }: RootKind): void {
-  const text = `Countersign keeps its ${what} store in this directory. Without this file nothing more is stored here.\n`;
-  writeFileSync(join(root, marker), text, { mode: 0o600 });
 }
 
 /** @throws CountersignError with the code of the kind if the store is not there now */
