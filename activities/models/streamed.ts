@@ -49,6 +49,6 @@ async function begun(given: ReadableStream<Uint8Array<ArrayBuffer>>) {
     if (first !== '') break;
   }
   // Not awaited: it is done once the other reader is done, too.
-  void looked.cancel();
+  looked.cancel().catch(() => undefined);
   return { first, body };
 }
