@@ -13,6 +13,7 @@ import { AwsV4Signer } from 'aws4fetch';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';
 
@@ -114,7 +115,7 @@ async function once(
     if (error instanceof CountersignError) throw error;
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
-      : `could not be reached (${nodeCodeOf(error instanceof Error ? (error.cause ?? error) : error) ?? 'error'})`;
+      : `could not be reached (${nodeCodeOf((isFields(error) && error['cause']) || error) ?? 'error'})`;
     // The cause is left out: it holds the request.
     throw new BucketSilent(reason);
   }

@@ -236,9 +236,10 @@ export async function weigh(
   return { refused: undefined, verdict, leaving };
 }
 
-// A read of a linked resource leaves only if this worker's own configuration lets links in the results of this server be
-// followed, and if the link, with exactly this URI, is in the result of a tool of the same server, in the conversation of
-// the run that Temporal says has scheduled this activity (docs/adr/0042). The run's own judgement is not believed.
+// A read of a linked resource leaves only if this worker's own configuration lets links in the results of this server
+// be followed, and if the link, with exactly this URI, is in the result of a tool of the same server, in the
+// conversation of the run that Temporal says has scheduled this activity (docs/adr/0042). The run's own judgement is
+// not believed.
 
 export function checkReading(
   { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
