@@ -41,7 +41,7 @@ import { createSlackChannel, createSlackWebhookChannel } from '../activities/not
 import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
 import { createJudge } from '../activities/policy/judge.ts';
-import { createDiscardedReader, createEarlyReader } from '../activities/run/discarded-tail.ts';
+import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
@@ -151,7 +151,6 @@ export async function runSideActivities(
         ...(toolSide && {
           discoverTools: toolSide.discoverTools,
           callTool: toolSide.callTool,
-          expectsCalls: createEarlyReader(client),
         }),
       },
       client,

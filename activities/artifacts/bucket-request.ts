@@ -13,6 +13,7 @@ import { AwsV4Signer } from 'aws4fetch';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';
 
@@ -91,8 +92,8 @@ async function once(
   fetch: BucketFetch,
   { method, url, headers = {}, body, maxBytes = 0 }: BucketRequest,
 ): Promise<BucketAnswer> {
-  const hash = createHash('sha256');
-  const stated = { ...headers, 'x-amz-content-sha256': hash.update(body ?? '').digest('hex') };
+  const hash = createHash('sha256').update(body ?? '');
+  const stated = { ...headers, 'x-amz-content-sha256': hash.digest('hex') };
   const credentials = { service: 's3', region, accessKeyId, secretAccessKey, ...defined({ sessionToken }) };
   const signed = await new AwsV4Signer({ method, url, headers: stated, ...credentials, cache }).sign();
   const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
@@ -114,7 +115,7 @@ async function once(
     if (error instanceof CountersignError) throw error;
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
-      : `could not be reached (${nodeCodeOf(causeOf(error)) ?? 'error'})`;
+      : `could not be reached (${nodeCodeOf((isFields(error) && error['cause']) || error) ?? 'error'})`;
     // The cause is left out: it holds the request.
     throw new BucketSilent(reason);
   }
@@ -130,8 +131,4 @@ async function readUpTo(body: AsyncIterable<Uint8Array> | null, maxBytes: number
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-function causeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'cause' in error ? error.cause : error;
 }

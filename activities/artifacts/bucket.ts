@@ -6,12 +6,11 @@
  *    put; an object with wrong content is mended.
  * 2. Bytes are hashed when they are read, so a changed or shortened object is detected, never returned.
  */
-import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { artifactUrl, bucketTrouble, isAbsent, markerUrl } from '../../domain/text/object-keys.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
-import { type ArtifactStore, assertHash, corrupt } from './port.ts';
+import { type ArtifactStore, assertHash, corrupt, sha256Of } from './port.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
 
 /** A server may call its content anything; a header may not (RFC 9110 §8.3.1). */
@@ -22,12 +21,11 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
     async put(bytes, contentType) {
       // The bytes are copied: the caller may go on using its buffer, and a retry sends them again.
       const body = Uint8Array.from(bytes);
-      const digest = createHash('sha256').update(body).digest();
-      const sha256 = digest.toString('hex');
+      const sha256 = sha256Of(body);
       const url = artifactUrl(config, sha256);
       const headers = {
         'content-type': MEDIA_TYPE.test(contentType) ? contentType : 'application/octet-stream',
-        'x-amz-checksum-sha256': digest.toString('base64'),
+        'x-amz-checksum-sha256': Buffer.from(sha256, 'hex').toString('base64'),
       };
       const answer = await answerTo(ask({ method: 'PUT', url, body, headers }), config);
       if (!isGood(answer)) throw away(config, bucketTrouble(answer.status, answer.code));
@@ -42,7 +40,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
         throw new CountersignError('ARTIFACT_MISSING', `Artifact ${ref.sha256} is not in ${placeOf(config)}.`);
       if (!isGood(answer)) throw away(config, bucketTrouble(answer.status, answer.code));
       const { body } = answer;
-      if (body?.length === ref.bytes && createHash('sha256').update(body).digest('hex') === ref.sha256) return body;
+      if (body?.length === ref.bytes && sha256Of(body) === ref.sha256) return body;
       throw corrupt(ref.sha256);
     },
   };

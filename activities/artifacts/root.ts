@@ -3,14 +3,13 @@
  * mount point.
  *
  * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back.
- * 2. The marker is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount
- *    point.
+ * 2. The marker is made only with the root itself: a folder without it may be a bare mount point.
  * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
  *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { replace } from '../kit/durable-file.ts';
@@ -22,8 +21,6 @@ export interface RootKind {
   readonly what: string;
   /** Its field of the configuration. */
   readonly path: string;
-  /** Matches names that only this kind has at its root. */
-  readonly content: RegExp;
   /** Code of the failure if the store is not there now. */
   readonly missing: ErrorCode;
 }
@@ -32,8 +29,6 @@ const ARTIFACTS: RootKind = {
   marker: MARKER,
   what: 'artifact',
   path: 'artifacts.directory',
-  // The first level of folders; `client/artifacts/readers.ts` describes the layout.
-  content: /^[0-9a-f]{2}$/,
   missing: 'ARTIFACT_MISSING',
 };
 
@@ -42,17 +37,13 @@ export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): v
   try {
     const found = entriesOf(root);
     if (found?.includes(kind.marker) === true) return;
-    if (found === undefined && mayCreate) create(root, kind);
-    else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
-    else throw notSetUp(root, kind);
+    if (found !== undefined || !mayCreate) throw notSetUp(root, kind);
+    mkdirSync(root, { recursive: true, mode: 0o700 });
+    const text = `Countersign keeps its ${kind.what} store in this directory. Without this file nothing more is stored here.\n`;
+    writeFileSync(join(root, kind.marker), text, { mode: 0o600 });
   } catch (error) {
     throw error instanceof CountersignError ? error : unusable(root, kind, error);
   }
-}
-
-function mark(root: string, { marker, what }: RootKind): void {
-  const text = `Countersign keeps its ${what} store in this directory. Without this file nothing more is stored here.\n`;
-  writeFileSync(join(root, marker), text, { mode: 0o600 });
 }
 
 /** @throws CountersignError with the code of the kind if the store is not there now */
@@ -63,20 +54,6 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
     if (!['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '')) throw error;
     const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; a run that waits then goes on.`;
     throw new CountersignError(missing, message, {}, { cause: error });
-  }
-}
-
-/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
-function create(root: string, kind: RootKind): void {
-  mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
-  const made = mkdtempSync(`${root}.`);
-  try {
-    mark(made, kind);
-    renameSync(made, root);
-  } catch (error) {
-    rmSync(made, { recursive: true, force: true });
-    // Another worker was first: a folder that is not empty is not replaced.
-    if (entriesOf(root)?.includes(kind.marker) !== true) throw error;
   }
 }
 

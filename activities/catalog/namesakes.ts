@@ -17,18 +17,9 @@ import type { ReadCatalog } from './reader.ts';
 import type { Namesakes } from '../trust/executions.ts';
 import { ownValue } from '../kit/json.ts';
 
-interface Placed {
-  readonly name: string;
-  readonly url: string | undefined;
-  readonly authority: string;
-}
-
 export function createNamesakes(config: Config, readCatalog: ReadCatalog): Namesakes {
   const configuredAs = (name: string): Config['servers'][string] | undefined => ownValue(config.servers, name);
-  const placed = async (
-    { initiator, grants }: RunSpec,
-    { name, url: own }: Pick<ServerRef, 'name' | 'url'>,
-  ): Promise<Placed> => {
+  const placed = async ({ initiator, grants }: RunSpec, { name, url: own }: Pick<ServerRef, 'name' | 'url'>) => {
     const configured = configuredAs(name);
     const connection = (await readCatalog({ tenant: initiator.tenant, server: name }))?.connection;
     const url = configured?.url ?? connection?.url ?? own;

@@ -11,11 +11,11 @@
  *    call.
  */
 import { ApplicationFailure, cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import { ACTIVITIES, READ_RESOURCE } from '../../contracts/names.ts';
+import { READ_RESOURCE, STRETCHING } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { currentTool, type ToolNow } from '../catalog/reader.ts';
+import type { ToolNow } from '../catalog/reader.ts';
 import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from '../discovery/access.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
@@ -23,28 +23,27 @@ import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
 import {
-  checkCatalog,
   checkFirst,
+  checkLink,
   checkResent,
   checkScheduler,
-  checkTool,
   lostInReset,
+  toolMet,
   weigh,
   type Weighed,
 } from './dispatch-check.ts';
-import { type CallToolParts, callWithToken, endedBeforeSending, SentCalls, type Underway } from './send.ts';
+import { type CallToolParts, callWithToken, endedBeforeSending, rememberingCalls, type Underway } from './send.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
 import { noTask, taskWish } from './legacy-2025/seals.ts';
 import { checkProvided, type Leaving, provenAuthorization, provenCall } from './statement.ts';
-import { checkLink } from './links.ts';
 import { pulsing } from '../mcp/pulse.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
-  const sent = new SentCalls();
+  const take = rememberingCalls();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
-    const { server, isHanded } = watched(parts.server, sent, input);
+    const { server, isHanded } = watched(parts.server, take, input);
     try {
       return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
@@ -58,7 +57,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
 /** One that this worker has sent by the same consent is not sent. */
 function watched(
   server: ToolServer,
-  sent: SentCalls,
+  take: (input: DispatchInput) => boolean,
   input: DispatchInput,
 ): { readonly server: ToolServer; readonly isHanded: () => boolean } {
   let handed = false;
@@ -67,7 +66,7 @@ function watched(
       list: async (...asked) => await server.list(...asked),
       call: async (...call) => {
         // A second attempt with a fresh token after a 401 is the same call.
-        if (!handed && !sent.take(input)) return sentBefore(input);
+        if (!handed && !take(input)) return sentBefore(input);
         handed = true;
         return await server.call(...call);
       },
@@ -88,7 +87,6 @@ function sentBefore({ run, callId, attempt, server, target }: DispatchInput): Ca
 }
 
 async function dispatched(parts: Underway, checker: ArgumentChecker, input: DispatchInput): Promise<DispatchResult> {
-  const { loadToolset, readCatalog, checkSignatures } = parts;
   const scheduler = currentScheduler();
   const unscheduled = checkScheduler(input, scheduler);
   if (unscheduled !== undefined) return unscheduled;
@@ -101,15 +99,12 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
     log.warn('A call was handed out anew from outside, and not sent.', facts);
     return handedOut;
   }
-  const unsigned = await checkSignatures?.(input, scheduler);
+  const unsigned = await parts.checkSignatures?.(input, scheduler);
   if (unsigned !== undefined) return unsigned;
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
-  const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
-  const now = pinned && (await currentTool(loadToolset, catalog, pinned));
-  const mistaken = checkTool(input, now?.tool, parts.config) ?? checkCatalog(server, catalog);
-  if (mistaken !== undefined || now === undefined)
-    return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+  const met = await toolMet(parts, input);
+  if ('refused' in met) return met.refused;
+  const { now, catalog } = met;
   const mayRepeat = isRepeatable(parts.config, now, catalog);
   if (isInStretch && !mayRepeat) return notRepeatable(input);
   const weighed = await weigh(parts, checker, input, now, catalog);
@@ -129,9 +124,6 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
     callAsListed({ ...parts, server: limited }, checker, input, meeting),
   );
 }
-
-/** Activities that make calls between model steps (docs/adr/0058, 0062). */
-const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
 /** The run sends such a call by an activity that has one attempt (INV-X1). */
 function notRepeatable({ server, target }: DispatchInput): DispatchResult {

@@ -5,27 +5,40 @@
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
  * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
  */
-import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Verdict } from '../../contracts/schemas/call.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { READ_RESOURCE, RUN_WORKFLOW } from '../../contracts/names.ts';
+import type { ToolTarget } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { hostedBy } from '../../domain/run/hosted.ts';
 import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
+import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
-import { heldHash, type ToolNow } from '../catalog/reader.ts';
-import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
+import { currentTool, heldHash, type ToolNow } from '../catalog/reader.ts';
+import { forbidden, type Refused, refused, type Scheduler, unknownOutcome } from '../kit/activity.ts';
 import type { Conditions } from '../policy/condition.ts';
 import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
 import { reachHash } from '../tokens/configured.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import { answerersNow, askedOf, checkConsent, checkRetry, hasEditedArguments, type Leaving } from './statement.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
+import type { CallToolParts } from './send.ts';
+import {
+  type Allowing,
+  answerersNow,
+  checkConsent,
+  checkRetry,
+  hasEditedArguments,
+  type Leaving,
+  reopen,
+} from './statement.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -39,15 +52,10 @@ export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace
 export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
   const mistaken = checkRun(input.run, scheduler);
   if (mistaken !== undefined) return mistaken;
-  if (scheduler.runId !== input.runId) {
-    return {
-      kind: 'reopen',
-      code: 'DISPATCH_STALE_RUN',
-      message:
-        'The call was scheduled before the run was reset, and may have been sent then; it needs a fresh decision.',
-    };
-  }
-  return undefined;
+  if (scheduler.runId === input.runId) return undefined;
+  const message =
+    'The call was scheduled before the run was reset, and may have been sent then; it needs a fresh decision.';
+  return reopen('DISPATCH_STALE_RUN', message);
 }
 
 /**
@@ -59,19 +67,28 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;
   const message =
     'Temporal was made to hand this call to a worker anew, by somebody who has failed, paused or reset its activity: it may have left before, and was not sent again. Find out at the server before anything is done again.';
-  return unknown(message);
+  return unknownOutcome(message);
 }
 
-function unknown(message: string, more: Pick<Ended, 'notRepeated' | 'sent'> = {}): Ended {
-  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message }, ...more };
+/** Finds the tool that the dispatch names, as it was pinned and as its catalog has it now. */
+export async function toolMet(
+  { config, loadToolset, readCatalog }: Pick<CallToolParts, 'config' | 'loadToolset' | 'readCatalog'>,
+  input: DispatchInput,
+): Promise<{ readonly refused: Refused } | { readonly now: ToolNow; readonly catalog: CatalogSnapshot | undefined }> {
+  const { run, server } = input;
+  const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+  if (pinned === undefined) return { refused: forbidden('The tool is not among those the run may use.') };
+  const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
+  const now = await currentTool(loadToolset, catalog, pinned);
+  const mistaken = checkTool(input, now.tool, config) ?? checkCatalog(server, catalog);
+  return mistaken === undefined ? { now, catalog } : { refused: mistaken };
 }
 
 export function checkTool(
   { target, server, approvalRequestId, storedAnswerId }: DispatchInput,
-  tool: OfferedTool | undefined,
+  tool: OfferedTool,
   config: Pick<Config, 'servers' | 'models'>,
 ): Refused | undefined {
-  if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
     tool.server === target.server &&
     tool.serverUrl === target.serverUrl &&
@@ -97,17 +114,12 @@ export function checkTool(
 export function checkDefinition(
   { target }: DispatchInput,
   { tool, pinned }: ToolNow,
-  verdict: Verdict,
+  verdict: Allowing,
 ): Refused | undefined {
   if (tool.hash === target.definitionHash) return undefined;
   const shown = pinned.hash === target.definitionHash ? pinned.definition : undefined;
-  return {
-    kind: 'reopen',
-    code: 'DEFINITION_CHANGED',
-    message: describeDrift(shown, tool.definition),
-    definition: { hash: tool.hash, ...shownOf(tool) },
-    ...askedOf(verdict),
-  };
+  const reopened = reopen('DEFINITION_CHANGED', describeDrift(shown, tool.definition), verdict);
+  return { ...reopened, definition: { hash: tool.hash, ...shownOf(tool) } };
 }
 
 /**
@@ -118,26 +130,18 @@ export function checkReach(
   { server, proof }: DispatchInput,
   config: Pick<Config, 'servers' | 'credentials'>,
   { reachedBy }: OfferedTool,
-  verdict: Verdict,
+  verdict: Allowing,
   catalog: CatalogSnapshot | undefined,
 ): Refused | undefined {
   if (proof.kind !== 'standing' || reachedBy === undefined) return undefined;
   if (reachedBy === reachHash(config, server, catalog?.connection?.credentials)) return undefined;
-  return {
-    kind: 'reopen',
-    code: 'STANDING_LOST',
-    message: `The credentials of ${server.name} are set otherwise than when the run listed its tools.`,
-    ...askedOf(verdict),
-  };
+  const message = `The credentials of ${server.name} are set otherwise than when the run listed its tools.`;
+  return reopen('STANDING_LOST', message, verdict);
 }
 
 export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | undefined): Refused | undefined {
   if (server.catalog !== true || catalog !== undefined) return undefined;
-  return {
-    kind: 'refused',
-    code: 'CATALOG_NOT_FOUND',
-    message: `The catalog of ${server.name} is gone, and with it who may call what.`,
-  };
+  return refused('CATALOG_NOT_FOUND', `The catalog of ${server.name} is gone, and with it who may call what.`);
 }
 
 const MOST_FIELDS = 5;
@@ -171,7 +175,7 @@ function quoted(value: JsonValue | undefined): string {
 export function checkResent({ callId, target, mayHaveRun }: DispatchInput, isRepeatable: boolean): Ended | undefined {
   if (isRepeatable || mayHaveRun === undefined) return undefined;
   const message = `Call ${callId} was sent before and may have run. Tool "${target.tool}" is not called repeatable any more, so it was not sent again.`;
-  return unknown(message, { notRepeated: true });
+  return { ...unknownOutcome(message), notRepeated: true };
 }
 
 /**
@@ -185,19 +189,19 @@ export async function lostInReset(
   readDiscarded: ReadDiscarded | undefined,
 ): Promise<Ended | undefined> {
   // A retry decision was proven before; it belongs to this run and not to the discarded history.
-  if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
+  if (isRepeatable || input.retry !== undefined) return undefined;
   const discarded = await readDiscarded?.(workflowId, runId, input);
   if (discarded === undefined) return undefined;
-  if (discarded.kind === 'forgotten') return unknown(describeForgotten());
+  if (discarded.kind === 'forgotten') return unknownOutcome(describeForgotten());
   const { send } = discarded;
-  return unknown(describeSend(input.callId, send), { sent: { at: new Date(send.at).toISOString() } });
+  return { ...unknownOutcome(describeSend(input.callId, send)), sent: { at: new Date(send.at).toISOString() } };
 }
 
 export type Weighed =
   | { readonly refused: Refused; readonly leaving?: undefined }
   | {
       readonly refused: undefined;
-      readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
+      readonly verdict: Allowing;
       /** Later checks hold people's answers other than consent against this. */
       readonly leaving: Leaving;
     };
@@ -213,21 +217,67 @@ export async function weigh(
   const { problems, unchecked } = checker.check(heldHash(now), tool.definition.inputSchema, input.arguments);
   const verdict = await verdictOn(config, conditions, { ...input, now, catalog, unchecked });
   // A call that policy denies needs no new question.
-  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
+  if (verdict.kind === 'deny') return { refused: refused(verdict.code, verdict.message) };
   // Nobody is asked about a call that cannot run.
   if (problems.length > 0) {
     const what =
       tool === pinned
         ? `The ${hasEditedArguments(input) ? 'edited ' : ''}arguments do not fit`
         : 'The tool has changed';
-    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+    return { refused: refused('ARGUMENTS_INVALID', `${what}: ${problems.join('; ')}.`) };
   }
-  const refused =
+  const objection =
     checkRetry(input, config, verdict) ??
     checkDefinition(input, now, verdict) ??
     checkReach(input, config, pinned, verdict, catalog) ??
     checkConsent(input, verdict, catalog, Date.now());
-  if (refused !== undefined) return { refused };
+  if (objection !== undefined) return { refused: objection };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
-  return { refused, verdict, leaving };
+  return { refused: undefined, verdict, leaving };
+}
+
+// A read of a linked resource leaves only if this worker's own configuration lets links in the results of this server
+// be followed, and if the link, with exactly this URI, is in the result of a tool of the same server, in the
+// conversation of the run that Temporal says has scheduled this activity (docs/adr/0042). The run's own judgement is
+// not believed.
+
+export function checkReading(
+  { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
+  { servers }: Pick<Config, 'servers'>,
+): Refused | undefined {
+  if (tool !== READ_RESOURCE || readsLinks(servers, server)) return undefined;
+  const message = `Resources that results of ${server} link to are not read by this worker (servers.${server}.resourceLinks).`;
+  return refused('TOOL_DISABLED', message);
+}
+
+/**
+ * @param input of a read
+ * @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read
+ */
+export async function checkLink(
+  input: DispatchInput,
+  parts: Pick<CallToolParts, 'loadToolset' | 'readMessage'> & { readonly config: Pick<Config, 'servers'> },
+): Promise<Refused | undefined> {
+  const { target, toolset, link } = input;
+  const { server } = target;
+  const disabled = checkReading(target, parts.config);
+  if (disabled !== undefined) return disabled;
+  const { uri } = input.arguments;
+  const { readMessage: read } = parts;
+  const message = link === undefined || read === undefined ? undefined : await messageAt(input, link.at, read);
+  const offered = await parts.loadToolset(toolset);
+  const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
+  if (namesLink(message, { server, uri }, serverOf)) return undefined;
+  return refused('RESOURCE_NOT_LINKED', notLinked(server));
+}
+
+async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {
+  if (!Number.isSafeInteger(at) || at < 0) return undefined;
+  try {
+    // Both ids were compared with Temporal's word before (`checkScheduler`).
+    return await read(run.workflowId, runId, at);
+  } catch {
+    const text = 'The conversation of the run, which says what may be read, cannot be had; the call was not sent.';
+    throw new CountersignError('TOOL_UNAVAILABLE', text);
+  }
 }

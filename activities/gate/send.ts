@@ -9,8 +9,8 @@
  * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
  *    each dispatch is an attempt of its own. A reset brings another consent, or for calls that policy allows another
  *    Temporal run. Anyone who may write to the namespace can schedule a genuine input again, though.
- * 5. `SentCalls` is the memory of this process alone, and of its newest calls; an unknown call proves nothing. It knows a
- *    call by its content and consent from the moment of the hand-over, so of two at once only one is sent.
+ * 5. `rememberingCalls` is the memory of this process alone, and of its newest calls; an unknown call proves nothing.
+ *    A call is known by its content and consent from the moment of the hand-over, so of two at once only one is sent.
  * 6. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
  *    lost answer. `not-sent` is proven not to have run, and likely to pass if it is tried again (INV-X1).
  */
@@ -218,20 +218,15 @@ function tooLate({ server, target }: DispatchInput): CallEnding {
 /** About a hundred bytes each. */
 const MOST_KNOWN = 20_000;
 
-export class SentCalls {
-  readonly #known: LRUCache<string, true>;
-
-  constructor(most = MOST_KNOWN) {
-    this.#known = new LRUCache({ max: most });
-  }
-
-  /** Returns false if this worker has sent the call before. */
-  take(input: DispatchInput): boolean {
+/** Returns a function that takes a call, and returns false if this worker has sent it before. */
+export function rememberingCalls(most = MOST_KNOWN): (input: DispatchInput) => boolean {
+  const known = new LRUCache<string, true>({ max: most });
+  return (input) => {
     const keys = consentsOf(input).map((consent) => keyOf(input, consent));
-    if (keys.some((key) => this.#known.has(key))) return false;
-    for (const key of keys) this.#known.set(key, true);
+    if (keys.some((key) => known.has(key))) return false;
+    for (const key of keys) known.set(key, true);
     return true;
-  }
+  };
 }
 
 function consentsOf({ proof, runId }: DispatchInput): readonly string[] {

@@ -42,7 +42,7 @@ import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { connectionHash } from '../catalog/reader.ts';
-import { forbidden, type Refused } from '../kit/activity.ts';
+import { forbidden, type Refused, refused } from '../kit/activity.ts';
 
 interface Statement {
   readonly answer: Answerable;
@@ -111,6 +111,9 @@ function isOfThisRun({ decidedIn }: Pick<DispatchInput, 'decidedIn'>, answers: r
   return answers.every(({ runId }) => decidedIn.includes(runId));
 }
 
+/** The verdict on a call that may leave. */
+export type Allowing = Exclude<Verdict, { kind: 'deny' }>;
+
 export interface Leaving extends Answerers {
   readonly definitionHash: string;
   /** Epoch ms. */
@@ -120,7 +123,7 @@ export interface Leaving extends Answerers {
 export function answerersNow(
   { run, runPolicy }: Pick<DispatchInput, 'run' | 'runPolicy'>,
   { policy }: Pick<Config, 'policy'>,
-  verdict: Exclude<Verdict, { kind: 'deny' }>,
+  verdict: Allowing,
 ): Answerers {
   const { approvers, deadlineSeconds } =
     verdict.kind === 'ask' ? verdict : answerersOf({ organisation: policy, run: runPolicy }, run.initiator.id);
@@ -153,16 +156,14 @@ function spentNow(
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;
-type Allowing = Extract<Verdict, { kind: 'allow' | 'ask' }>;
 type Reopened = Extract<DispatchResult, { kind: 'reopen' }>;
 
 export function checkConsent(
   input: DispatchInput,
-  verdict: Verdict,
+  verdict: Allowing,
   catalog: CatalogSnapshot | undefined,
   now: number,
 ): Refused | undefined {
-  if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { proof } = input;
   switch (proof.kind) {
     case 'policy':
@@ -192,19 +193,11 @@ function checkDecision(
   if (!isGiven) return forbidden('The decision does not cover this call.');
   const decisions = votes.map(({ answer }) => answer);
   if (!isOfThisRun(input, [...decisions, ...extensions.map(({ answer }) => answer)]))
-    return {
-      kind: 'reopen',
-      code: 'DECISION_STALE_RUN',
-      message: 'The decision was made before the run was reset; it needs a fresh one.',
-    };
+    return reopen('DECISION_STALE_RUN', 'The decision was made before the run was reset; it needs a fresh one.');
   if (verdict.kind === 'ask') {
     const editor = decisions.find(isEdit)?.approver.id;
     if (editor !== undefined && !permits(verdict.approvers, 'edit'))
-      return {
-        kind: 'refused',
-        code: 'DECISION_NOT_PERMITTED',
-        message: `Policy no longer lets arguments be edited, as ${editor} did.`,
-      };
+      return refused('DECISION_NOT_PERMITTED', `Policy no longer lets arguments be edited, as ${editor} did.`);
     if (!isMet(verdict.approvers, people)) {
       const names = people.map(({ id }) => id).join(', ');
       return stricter(verdict, `Policy now asks others to decide than ${names}.${saidBy(verdict)}`);
@@ -299,12 +292,12 @@ function checkStanding(
     covers(extent, shown.arguments, input.arguments);
   if (!isCovered) return forbidden('The decision that stands does not cover this call.');
   if (!isOfThisRun(input, decisions))
-    return gone('DECISION_STALE_RUN', 'The decision that stands was made before the run was reset.', verdict);
+    return reopen('DECISION_STALE_RUN', 'The decision that stands was made before the run was reset.', verdict);
   if (extent.until !== undefined && !(now < extent.until))
-    return gone('STANDING_LOST', `The decision stood until ${new Date(extent.until).toISOString()}.`, verdict);
+    return reopen('STANDING_LOST', `The decision stood until ${new Date(extent.until).toISOString()}.`, verdict);
   const grant = input.grant === undefined ? undefined : hashOf(input.grant);
   if (proof.connection !== connectionHash(catalog) || proof.grant !== grant)
-    return gone('STANDING_LOST', 'The server is no longer reached as it was when the decision was made.', verdict);
+    return reopen('STANDING_LOST', 'The server is no longer reached as it was when the decision was made.', verdict);
   if (verdict.kind === 'ask' && !(mayRemember(verdict.approvers, extent.scope) && isMet(verdict.approvers, people)))
     return stricter(verdict, 'Policy no longer lets a decision that stands answer this call.');
   return lapse(proof.decidedAt, now, shown.approvers, verdict);
@@ -318,21 +311,17 @@ function lapse(
 ): Refused | undefined {
   const rules = verdict.kind === 'ask' ? [then, verdict.approvers] : [then];
   const end = lapsedSince(Date.parse(decidedAt), now, ...rules);
-  return end === undefined ? undefined : gone('APPROVAL_LAPSED', describeLapse(end), verdict);
+  return end === undefined ? undefined : reopen('APPROVAL_LAPSED', describeLapse(end), verdict);
 }
 
-function gone(code: string, message: string, verdict: Allowing): Reopened {
-  return { kind: 'reopen', code, message, ...askedOf(verdict) };
+/** @param verdict puts the new question to the people whom policy names now and to nobody else */
+export function reopen(code: string, message: string, verdict?: Allowing): Reopened {
+  if (verdict?.kind !== 'ask') return { kind: 'reopen', code, message };
+  return { kind: 'reopen', code, message, approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
 }
 
 function stricter(verdict: Extract<Verdict, { kind: 'ask' }>, message: string): Reopened {
-  return gone('VERDICT_STRICTER', message, verdict);
-}
-
-/** Puts the new question to the people whom policy names now and to nobody else. */
-export function askedOf(verdict: Verdict): Pick<Reopened, 'approvers' | 'deadlineSeconds'> {
-  if (verdict.kind !== 'ask') return {};
-  return { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
+  return reopen('VERDICT_STRICTER', message, verdict);
 }
 
 function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
@@ -377,14 +366,14 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
 //    call (INV-S2). An authorization that is not proven grants nothing.
 // 4. A grant is taken from the run's initiator alone, for the server for which it was asked.
 
-function again(asks: 'outcome' | 'input', code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
-  return { kind: 'reopen', code, message, asks };
+function again(asks: 'outcome' | 'input', code: string, message: string): Reopened {
+  return { ...reopen(code, message), asks };
 }
 
 export function checkRetry(
   input: DispatchInput,
   config: Pick<Config, 'policy'>,
-  verdict: Exclude<Verdict, { kind: 'deny' }>,
+  verdict: Allowing,
 ): Refused | undefined {
   const { retry } = input;
   if (retry === undefined) return undefined;
@@ -459,7 +448,7 @@ function spent(input: DispatchInput, provided: readonly ProvisionProof[], now: L
     const asked = input.proof.kind === 'decision' ? input.proof.approvers : each.approvers;
     if (canonicalJson(asked) === canonicalJson(now.approvers)) return again('input', 'VERDICT_STRICTER', message);
     const { approvers, deadlineSeconds } = now;
-    return { kind: 'reopen', code: 'VERDICT_STRICTER', message, approvers, deadlineSeconds };
+    return { ...reopen('VERDICT_STRICTER', message), approvers, deadlineSeconds };
   }
   return undefined;
 }

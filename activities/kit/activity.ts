@@ -112,11 +112,22 @@ export function faultName(error: unknown): string {
 
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
-export function forbidden(message: string): Refused {
-  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
+export function refused(code: string, message: string): Refused {
+  return { kind: 'refused', code, message };
 }
 
-/** Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms. */
+export function forbidden(message: string): Refused {
+  return refused('DISPATCH_FORBIDDEN', message);
+}
+
+export function unknownOutcome(message: string): Extract<DispatchResult, { kind: 'ended' }> {
+  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+}
+
+/**
+ * Returns who scheduled the current activity, by Temporal's word, which no input can forge. Times are epoch ms; ids are
+ * empty if no workflow did.
+ */
 export function currentScheduler() {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
@@ -124,8 +135,8 @@ export function currentScheduler() {
     namespace: workflowNamespace ?? namespace,
     activity: info.activityType,
     workflowType,
-    workflowId: workflowExecution?.workflowId,
-    runId: workflowExecution?.runId,
+    workflowId: workflowExecution?.workflowId ?? '',
+    runId: workflowExecution?.runId ?? '',
     attempt,
     scheduledAt: info.scheduledTimestampMs,
     attemptAt: info.currentAttemptScheduledTimestampMs,

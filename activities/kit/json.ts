@@ -34,7 +34,7 @@ export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.map((item: JsonValue) => fieldsOf(item)) : [];
 }
 
-export function textOf(value: JsonValue | undefined): string {
+export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 

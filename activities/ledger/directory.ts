@@ -28,7 +28,6 @@ export const LEDGER_ROOT: RootKind = {
   marker: '.countersign-ledger',
   what: 'ledger',
   path: 'ledger.directory',
-  content: /^[0-9a-z]{2}$/,
   missing: 'LEDGER_UNAVAILABLE',
 };
 

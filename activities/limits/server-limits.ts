@@ -353,7 +353,7 @@ export async function withinListLimits<Answer>(
   { name, url, tenant }: ListingPlace,
   list: () => Promise<Answer>,
 ): Promise<Answer> {
-  const { workflowId = '', attempt } = currentScheduler();
+  const { workflowId, attempt } = currentScheduler();
   const place = limits.enter({ url, tenant, key: `${workflowId}/tools/list/${name}`, attempt });
   if (place.kind === 'held') {
     const { code, message, retryAfterMs, atMostSeconds } = place;

@@ -13,7 +13,6 @@ import {
   type ModelMessage,
   type StepResult,
   streamText,
-  type SystemModelMessage,
   tool,
   type ToolModelMessage,
   type ToolSet,
@@ -243,16 +242,11 @@ function estimated(said: readonly unknown[]): number {
   return said.length === 0 ? 0 : Math.ceil(byteLength(JSON.stringify(said)) / BYTES_OF_A_TOKEN);
 }
 
-export interface Prompt {
-  readonly system: SystemModelMessage[];
-  readonly messages: ModelMessage[];
-}
-
 type Options = NonNullable<AssistantModelMessage['providerOptions']>;
 type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
 
 /** @param output JSON Schema of the final answer, put in words: not every provider can combine it with tools */
-export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
+export function promptOf(transcript: readonly Message[], output?: JsonObject) {
   const { system, said } = openingOf(transcript, output);
   const ids = new EchoedIds();
   const messages = said.flatMap((message) => modelMessage(message, ids));
@@ -261,10 +255,7 @@ export function promptOf(transcript: readonly Message[], output?: JsonObject): P
 }
 
 /** Divides a conversation into the instructions that it begins with, and all that follows. */
-export function openingOf(
-  transcript: readonly Message[],
-  output: JsonObject | undefined,
-): { readonly system: { role: 'system'; content: string }[]; readonly said: readonly Message[] } {
+export function openingOf(transcript: readonly Message[], output: JsonObject | undefined) {
   const opening = transcript.findIndex(({ role }) => role !== 'system');
   const head = opening === -1 ? transcript : transcript.slice(0, opening);
   const instructions = head.flatMap((message) => (message.role === 'system' ? [message.text] : []));
@@ -272,9 +263,7 @@ export function openingOf(
     instructions.push(
       `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`,
     );
-  const system = instructions
-    .filter((content) => content !== '')
-    .map((content) => ({ role: 'system' as const, content }));
+  const system = instructions.flatMap((content) => (content === '' ? [] : [{ role: 'system' as const, content }]));
   return { system, said: transcript.slice(head.length) };
 }
 

@@ -8,7 +8,7 @@
  * 3. Aborting the signal ends the request.
  */
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { Message, Usage } from '../../contracts/schemas/transcript.ts';
+import type { AssistantPart, Message, Usage } from '../../contracts/schemas/transcript.ts';
 
 export interface ModelTool {
   /** The name the model sees. */
@@ -39,22 +39,15 @@ export interface ModelRequest {
   readonly signal: AbortSignal;
 }
 
+type CallPart = Extract<AssistantPart, { type: 'call' }>;
+
+/** A part of the transcript, of which a call has no id of ours yet. */
 export type ModelPart =
-  | { readonly type: 'text'; readonly text: string; readonly provider?: JsonObject }
-  | { readonly type: 'reasoning'; readonly text: string; readonly provider?: JsonObject }
-  | {
-      readonly type: 'call';
-      readonly providerCallId: string;
-      readonly name: string;
-      readonly arguments: JsonObject;
+  | Exclude<AssistantPart, CallPart>
+  | (Omit<CallPart, 'callId'> & {
       /** Why the arguments are no JSON object; `arguments` is then empty. */
       readonly malformed?: string;
-      /** Set if the provider asks for approval of a call that it makes itself. */
-      readonly approvalRequestId?: string;
-      /** Set beside it if the provider keeps the answer. */
-      readonly storedAnswerId?: string;
-      readonly provider?: JsonObject;
-    };
+    });
 
 export interface ModelAnswer {
   readonly parts: readonly ModelPart[];

@@ -22,6 +22,7 @@ import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
 import { fieldsOf, ownValue, parsedJson } from '../kit/json.ts';
 import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
+import { ResponsesRefusal } from './responses-api.ts';
 import { NotStreamed } from './streamed.ts';
 
 export interface Subject {
@@ -123,6 +124,10 @@ interface Report {
 }
 
 function reportOf(error: unknown): Report {
+  if (error instanceof ResponsesRefusal) {
+    const { status = statedStatus(error.body), body, headers } = error;
+    return { status, retryable: true, words: providerWords(body), headers };
+  }
   if (APICallError.isInstance(error)) {
     const { statusCode, isRetryable: retryable, responseHeaders: headers = {} } = error;
     const first = firstEventIn(error);

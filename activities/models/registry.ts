@@ -7,13 +7,11 @@ import { CALLER } from './caller.ts';
 import type { Model } from './port.ts';
 import { createScriptedModel } from './scripted.ts';
 
-export type ModelLookup = (name: string) => Model | undefined;
-
 /** @param configs `models` of the configuration, with the secrets for `${NAME}` put in */
 export async function createModelRegistry(
   configs: Readonly<Record<string, ModelConfig>>,
   egress: Egress,
-): Promise<ModelLookup> {
+): Promise<(name: string) => Model | undefined> {
   const asksProviders = Object.values(configs).some(({ provider }) => provider !== 'scripted');
   const sdk = asksProviders ? await import('./ai-sdk.ts') : undefined;
   const responses = asksProviders ? await import('./responses.ts') : undefined;

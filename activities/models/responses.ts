@@ -11,7 +11,6 @@
  * 4. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
  *    same: a step may be repeated.
  */
-import { APICallError } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
@@ -32,9 +31,7 @@ import {
   isAnswerId,
   mcpList,
   mcpTool,
-  type ResponsesAnswer,
   type ResponsesApi,
-  ResponsesRefusal,
   toldCalls,
 } from './responses-api.ts';
 
@@ -67,40 +64,22 @@ async function ask(
   request: ModelRequest,
 ): Promise<ModelAnswer> {
   const { messages, tools, output, signal } = request;
-  let answer: ResponsesAnswer;
-  try {
-    answer = await api({
-      body: {
-        input: inputOf(messages, tools, output),
-        tools: statedTools(tools),
-        include: ['reasoning.encrypted_content'],
-        // The least that the API takes.
-        max_output_tokens: Math.max(16, maxOutputTokens),
-        ...(storesAnswers ? { store: true } : {}),
-      },
-      signal,
-      onEvent: (event) => assertAsks(event, subject),
-    });
-  } catch (error) {
-    throw error instanceof ResponsesRefusal ? asApiError(error) : error;
-  }
-  const { items, response } = answer;
+  const { items, response } = await api({
+    body: {
+      input: inputOf(messages, tools, output),
+      tools: statedTools(tools),
+      include: ['reasoning.encrypted_content'],
+      // The least that the API takes.
+      max_output_tokens: Math.max(16, maxOutputTokens),
+      ...(storesAnswers ? { store: true } : {}),
+    },
+    signal,
+    onEvent: (event) => assertAsks(event, subject),
+  });
   if (response === undefined) throw unavailable(subject, 'broke off its answer');
   // A provider that keeps nothing, as an organisation may have it, says so.
   const isStored = storesAnswers && response['store'] !== false;
   return answerOf(items, response, request, isStored ? textOf(response['id']) : undefined);
-}
-
-function asApiError({ status, headers, body, message }: ResponsesRefusal): unknown {
-  if (status === undefined) return body;
-  return new APICallError({
-    message,
-    url: '',
-    requestBodyValues: {},
-    statusCode: status,
-    responseHeaders: { ...headers },
-    data: body,
-  });
 }
 
 function assertAsks(event: JsonObject, subject: Subject): void {

@@ -41,28 +41,14 @@ export async function streamed(response: Response): Promise<Response> {
 }
 
 /** Returns the first character of a body that is no space, or an empty text, and the whole body. */
-async function begun(
-  given: ReadableStream<Uint8Array<ArrayBuffer>>,
-): Promise<{ readonly first: string; readonly body: ReadableStream<Uint8Array<ArrayBuffer>> }> {
-  const reader = given.getReader();
-  const seen: Uint8Array<ArrayBuffer>[] = [];
+async function begun(given: ReadableStream<Uint8Array<ArrayBuffer>>) {
+  const [looked, body] = given.tee();
   let first = '';
-  while (first === '') {
-    const { done, value } = await reader.read();
-    if (done) break;
-    seen.push(value);
-    first = Buffer.from(value).toString('latin1').trimStart().charAt(0);
+  for await (const chunk of looked.values({ preventCancel: true })) {
+    first = Buffer.from(chunk).toString('latin1').trimStart().charAt(0);
+    if (first !== '') break;
   }
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start: (into) => {
-      for (const chunk of seen) into.enqueue(chunk);
-    },
-    pull: async (into) => {
-      const { done, value } = await reader.read();
-      if (done) into.close();
-      else into.enqueue(value);
-    },
-    cancel: async (reason) => await reader.cancel(reason),
-  });
+  // Not awaited: it is done once the other reader is done, too.
+  looked.cancel().catch(() => undefined);
   return { first, body };
 }

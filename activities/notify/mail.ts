@@ -6,8 +6,7 @@
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more and not for an hour. What other workers tried counts as sent whole, until this one has
- *    tried by itself.
+ *    answer did not come, is sent once more by this worker and not for an hour.
  * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
  * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
@@ -18,9 +17,9 @@ import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
-import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import type { Fields } from '../../domain/shapes/inputs.ts';
 import { networkCodeOf } from '../kit/network.ts';
-import { ownValue } from '../kit/json.ts';
+import { fieldsOf, ownValue, textOf } from '../kit/json.ts';
 import {
   headingOf,
   linesOf,
@@ -49,11 +48,10 @@ export function createMailChannel(
 ): MessageChannel {
   /** By message: who took it while others did not. */
   const taken = new LRUCache<string, readonly string[]>({ max: MOST_REMEMBERED });
-  /** By message that has failed here: true if it was sent whole and got no answer. */
-  const unanswered = new LRUCache<string, boolean>({ max: MOST_REMEMBERED });
+  /** Messages that were sent whole and got no answer. */
+  const unanswered = new LRUCache<string, true>({ max: MOST_REMEMBERED });
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
-    putOff: ({ id, repeated }) => void unanswered.set(id, unanswered.get(id) ?? repeated),
     send: async (message) => {
       const { to, isForNobody } = recipientsOf(message, channel, compared);
       if (isForNobody) return {};
@@ -71,7 +69,7 @@ export function createMailChannel(
           from: channel.from,
           to: left,
           subject: subjectOf(message),
-          text: textOf(message),
+          text: bodyOf(message),
           messageId,
           ...(thread === messageId ? {} : { inReplyTo: thread, references: thread }),
           signal,
@@ -79,11 +77,11 @@ export function createMailChannel(
         });
         rejected = Rejected.parse(info['rejectedErrors']);
       } catch (error) {
-        const isUnanswered = isWhole() && !isAnswer(error);
-        const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
-        unanswered.set(message.id, isUnanswered || unanswered.get(message.id) === true);
-        if (isUnanswered && wasUnanswered)
-          throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
+        if (isWhole() && !isAnswer(error)) {
+          if (unanswered.has(message.id))
+            throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
+          unanswered.set(message.id, true);
+        }
         throw signal.aborted ? undelivered(name, 'timed out') : failureOf(name, error);
       } finally {
         transport.close();
@@ -102,14 +100,11 @@ export function createMailChannel(
   };
 }
 
-interface Recipients {
-  /** Addresses, each once. A person or a group without an address is left out. */
-  readonly to: readonly string[];
-  /** True if only who closed the requests would hear that they are closed. */
-  readonly isForNobody: boolean;
-}
-
-function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): Recipients {
+/**
+ * Returns addresses, each once. A person or a group without an address is left out. A message is for nobody if only who
+ * closed the requests would hear that they are closed.
+ */
+function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared) {
   const closers = new Set(requests.map(({ closed }) => closed?.by));
   const [only] = closers;
   const closer = closers.size === 1 ? only : undefined;
@@ -168,25 +163,21 @@ function transportTo(address: string, channel: MailChannel, domain: string): Tra
 }
 
 function isAnswer(error: unknown): boolean {
-  return isFields(error) && typeof error['responseCode'] === 'number';
+  return typeof fieldsOf(error)['responseCode'] === 'number';
 }
 
 /** Errors leave out the server's own words, which may name people. */
 function failureOf(name: string, error: unknown): Error {
-  const { responseCode, code, originalCode }: Fields = isFields(error) ? error : {};
+  const { responseCode, code, originalCode } = fieldsOf(error);
   // Nodemailer calls every failed connection ESOCKET, and keeps the code that Node gave it.
   if (typeof responseCode !== 'number')
     return undelivered(
       name,
-      `could not be reached (${asText(originalCode) ?? networkCodeOf(error) ?? asText(code) ?? 'error'})`,
+      `could not be reached (${textOf(originalCode) || networkCodeOf(error) || textOf(code) || 'error'})`,
     );
   return responseCode >= 500
     ? refusedBy(name, `answered ${responseCode}`)
     : undelivered(name, `answered ${responseCode}`);
-}
-
-function asText(code: unknown): string | undefined {
-  return typeof code === 'string' ? code : undefined;
 }
 
 /** The subject of a request stays the same but for its beginning, so that mail programs keep the thread. */
@@ -196,7 +187,7 @@ function subjectOf(message: Message): string {
   return `${headingOf(message)}${about}`.slice(0, 200);
 }
 
-function textOf(message: Message): string {
+function bodyOf(message: Message): string {
   const parts = message.requests.map((request) =>
     [
       unlinked(toolOf(request)),

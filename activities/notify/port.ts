@@ -52,8 +52,6 @@ export interface MessageChannel {
   /** True if its messages can be answered. */
   readonly hasButtons?: boolean;
   send(message: Message): Promise<MessageSent>;
-  /** Hears of a try that was not made: the next one says `repeated` all the same. */
-  putOff?(message: Message): void;
 }
 
 /** Finds what a channel knows of a person. Ids are compared as policy says; one that is written so comes first. */

@@ -57,10 +57,8 @@ export function withFewInTrouble(name: string, channel: MessageChannel, slowMs =
   return {
     ...defined({ hasButtons: channel.hasButtons }),
     send: async (message) => {
-      if (underWay >= MOST_AT_ONCE && (slow > 0 || hasFailed)) {
-        channel.putOff?.(message);
+      if (underWay >= MOST_AT_ONCE && (slow > 0 || hasFailed))
         throw undelivered(name, `is in trouble, and has ${underWay} other messages under way at this worker`);
-      }
       underWay += 1;
       let isSlow = false;
       const timer = setTimeout(() => {

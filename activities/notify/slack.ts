@@ -15,11 +15,11 @@ import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
-import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import type { Fields } from '../../domain/shapes/inputs.ts';
 import { bounded } from '../../domain/text/escape.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
-import { ownValue } from '../kit/json.ts';
+import { fieldsOf, ownValue, parsedJson } from '../kit/json.ts';
 import { retryAfterOf } from '../kit/network.ts';
 import type { Compared } from '../../domain/policy/approvers.ts';
 import {
@@ -143,7 +143,7 @@ async function withoutButtons(ask: Ask, channel: string, { thread, requests }: M
 /** What the buttons of a block answer; undefined if they are not ours, or there are none. */
 function pressIn(block: unknown): SlackButton | undefined {
   const elements = Actions.safeParse(block).data?.elements ?? [];
-  return elements.flatMap(({ value }) => SlackButton.safeParse(fieldsIn(value)).data ?? [])[0];
+  return elements.flatMap(({ value }) => SlackButton.safeParse(parsedJson(value)).data ?? [])[0];
 }
 
 const Actions = z.object({
@@ -187,17 +187,8 @@ async function asked(
   const answer = await fetch(url, { method: 'POST', headers, body: content, signal }).catch(unreached);
   const text = await answer.text().catch(unreached);
   assertTaken(name, answer.status, retryAfterOf(answer));
-  return fieldsIn(text);
-}
-
-function fieldsIn(text: string): Fields {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isFields(value) ? value : {};
-  } catch {
-    // An incoming webhook answers `ok`.
-    return {};
-  }
+  // An incoming webhook answers `ok`.
+  return fieldsOf(parsedJson(text));
 }
 
 /** Errors of Slack's API that may pass. */

@@ -13,6 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { LONGEST_CONDITION, MOST_RULES, type PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
+import { fieldsOf } from '../kit/json.ts';
 import { instructionsOf, Re2Pattern } from '../kit/re2-pattern.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 import { type ConditionInputs, type Facts, factsOf, withVariables } from './condition-variables.ts';
@@ -100,11 +101,8 @@ function compiled(text: string): Condition {
 }
 
 function reasonOf(error: unknown): string {
-  const summary =
-    typeof error === 'object' && error !== null && 'summary' in error
-      ? error.summary
-      : (error as Error | undefined)?.message;
-  const reason = String(summary).split('\n', 1)[0] ?? '';
+  const { summary, message } = fieldsOf(error);
+  const reason = String(summary ?? message).split('\n', 1)[0] ?? '';
   return Object.entries(OURS)
     .reduce((said, [name, ours]) => said.replaceAll(ours, name), reason)
     .slice(0, 200);

@@ -11,8 +11,7 @@ import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { deedOf, type DiscardedSend } from '../../domain/history/discarded-send.ts';
-import { currentScheduler } from '../kit/activity.ts';
-import { type Dispatch, type Execution, type Histories, historiesBy } from './executions.ts';
+import { type Dispatch, type Execution, Histories } from './executions.ts';
 
 type Asked = Pick<DispatchInput, 'idempotencyKey' | 'target' | 'arguments' | 'decidedIn'>;
 
@@ -32,7 +31,7 @@ const DEADLINE_MS = 20_000;
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {
-  const histories = historiesBy(client);
+  const histories = new Histories(client);
   return async (workflowId, runId, asked) => {
     try {
       return await client.connection.withDeadline(
@@ -44,21 +43,6 @@ export function createDiscardedReader(client: Client): ReadDiscarded {
         'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.';
       throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
     }
-  };
-}
-
-/**
- * Returns a function that reads how the execution of the current activity began, before a call of it leaves: a person
- * who has approved waits for the call. Nothing waits for this reading, and one that fails is made again before the call.
- */
-export function createEarlyReader(client: Client, scheduler = currentScheduler): () => void {
-  const histories = historiesBy(client);
-  return () => {
-    const { workflowId, runId } = scheduler();
-    if (workflowId === undefined || runId === undefined) return;
-    client.connection
-      .withDeadline(Date.now() + DEADLINE_MS, async () => await histories.origin(workflowId, runId))
-      .catch(() => undefined);
   };
 }
 

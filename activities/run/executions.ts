@@ -13,7 +13,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { LRUCache } from 'lru-cache';
 import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import { deedOf, type DiscardedSend, endingOf, stretchedSends } from '../../domain/history/discarded-send.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
+import { fieldsOf } from '../kit/json.ts';
 import type { LedgerStream } from '../ledger/port.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
@@ -53,15 +53,6 @@ export interface Execution {
 
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
-
-/** One memory for each client, which all readers of the process share. */
-const ofClients = new WeakMap<Client, Histories>();
-
-export function historiesBy(client: Client): Histories {
-  const own = ofClients.get(client) ?? new Histories(client);
-  ofClients.set(client, own);
-  return own;
-}
 
 export class Histories {
   readonly #client: Client;
@@ -182,8 +173,7 @@ function markOf({ eventId, eventTime }: HistoryEvent): string {
 }
 
 function readInput(input: unknown): Pick<Dispatch, 'callId' | 'idempotencyKey' | 'deed'> {
-  const fields = isFields(input) ? input : {};
-  const { callId, idempotencyKey } = fields;
+  const { callId, idempotencyKey } = fieldsOf(input);
   return {
     callId: typeof callId === 'string' ? callId : 'one that cannot be read',
     idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,

@@ -58,7 +58,7 @@ export function createStoreSegment(
 /** Returns the execution whose ledger is signed: only that of the run or catalog that asks, never another one. */
 function ownLedger({ namespace, workflowType, workflowId, runId }: Scheduler, asked: string): ExecutionId {
   const isOurs = workflowType === RUN_WORKFLOW || workflowType === CATALOG_WORKFLOW;
-  if (isOurs && workflowId === asked && runId !== undefined) return { namespace, workflowId, runId };
+  if (isOurs && workflowId === asked) return { namespace, workflowId, runId };
   throw new CountersignError('DISPATCH_FORBIDDEN', `${asked} did not schedule this: its ledger was not signed.`);
 }
 

@@ -224,11 +224,11 @@ function read(text: Uint8Array, stretches: readonly Span[], made: Uint8Array, wa
   return length;
 }
 
-function isDigit(byte: number): boolean {
+export function isDigit(byte: number): boolean {
   return byte >= 48 && byte <= 57;
 }
 
-function isLetter(byte: number): boolean {
+export function isLetter(byte: number): boolean {
   const small = byte | 32;
   return small >= 97 && small <= 122;
 }

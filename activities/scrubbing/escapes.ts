@@ -4,6 +4,7 @@
  * 1. An escape may stand for a byte, as in URLs, or for a character, which is written in UTF-8.
  * 2. Bytes that are no escape stay. The result never grows: no escape is shorter than what it stands for.
  */
+import { isDigit, isLetter } from './alphabets.ts';
 import { derived, type Derived, type Effort, type Watch } from './spans.ts';
 
 const [PERCENT, BACKSLASH, AMPERSAND, HASH, SEMICOLON, ZERO] = [...'%\\&#;0'].map((each) => each.charCodeAt(0));
@@ -173,14 +174,13 @@ function numberAt(bytes: Uint8Array, at: number, digits: number, base: number): 
 }
 
 function digitOf(byte: number): number {
-  if (byte >= 48 && byte <= 57) return byte - 48;
+  if (isDigit(byte)) return byte - 48;
   const small = byte | 32;
   return small >= 97 && small <= 102 ? small - 87 : 255;
 }
 
 function isLetterOrDigit(byte: number): boolean {
-  const small = byte | 32;
-  return (byte >= 48 && byte <= 57) || (small >= 97 && small <= 122);
+  return isDigit(byte) || isLetter(byte);
 }
 
 function utf8Length(code: number): number {

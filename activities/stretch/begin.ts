@@ -105,7 +105,7 @@ async function listed(
 }
 
 function placeOf(): RunPlace {
-  const { namespace, workflowId = '', runId = '', scheduledAt } = currentScheduler();
+  const { namespace, workflowId, runId, scheduledAt } = currentScheduler();
   return { namespace, workflowId, runId, startedAt: scheduledAt };
 }
 

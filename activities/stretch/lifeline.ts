@@ -6,12 +6,19 @@
  * 2. The SDK does not see these heartbeats, takes a long attempt for over, and drops how it ends. Then the answer or
  *    failure goes to Temporal by the client that sends the heartbeats.
  */
-import { type ApplicationFailure, CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
+import { setMaxListeners } from 'node:events';
+import {
+  type ApplicationFailure,
+  asyncLocalStorage,
+  CancelledFailure,
+  CompleteAsyncError,
+  Context,
+} from '@temporalio/activity';
+import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/activity-cancellation-details.js';
 import { failureOf } from '../../contracts/failure.ts';
 import type { StretchBeat } from '../../contracts/wire/stretch.ts';
 import { progressIn } from '../../domain/shapes/reported-progress.ts';
 import { codedFailure } from '../kit/activity.ts';
-import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
 /** The part of `AsyncCompletionClient` that is used. */
@@ -40,10 +47,13 @@ export class Lifeline {
   constructor(parts: LifelineParts) {
     this.#parts = parts;
     const { taskToken } = this.#context.info;
-    this.record = new KeptRecord(async (beat) => await parts.completion.heartbeat(taskToken, beat), {
-      cancelled: () => void this.#cancelled(),
-      lost: () => this.#end('Temporal no longer waits for this stretch.'),
-    });
+    this.record = new KeptRecord(
+      async (beat) => await parts.completion.heartbeat(taskToken, beat),
+      (what) => {
+        if (what === 'cancelled') void this.#cancelled();
+        else this.#end('Temporal no longer waits for this stretch.');
+      },
+    );
     const { cancellationSignal } = this.#context;
     const told = (): void => {
       if (!this.#isMissed) this.#end('The worker shuts down.');
@@ -70,7 +80,7 @@ export class Lifeline {
 
   /** Runs an activity that ends with the stretch. */
   async step<T>(activity: () => Promise<T>): Promise<T> {
-    return await within(this.#context, this.#steps.signal, activity);
+    return await inside(this.#context, this.#steps.signal, activity);
   }
 
   /** Runs the activity of a call. It may outlast the end of the stretch, and its progress is told while it runs. */
@@ -80,7 +90,7 @@ export class Lifeline {
       if (progress?.callId === callId) this.record.report(progress);
     };
     try {
-      return await within(this.#context, this.#calls.signal, activity, hear);
+      return await inside(this.#context, this.#calls.signal, activity, hear);
     } finally {
       this.record.forget(callId);
     }
@@ -133,4 +143,45 @@ export class Lifeline {
     this.#steps.abort(new CancelledFailure(reason));
     this.#calls.abort(new CancelledFailure(reason));
   }
+}
+
+/**
+ * Runs another activity inside of a stretch: it sees the same facts of Temporal, and a cancellation and heartbeats of its
+ * own.
+ * @param signal ends the inner activity; its reason is a `CancelledFailure`
+ * @param hear takes the details of its heartbeats, which go no further: the record of the stretch is its heartbeat, and
+ * those of inner activities would replace it
+ * @returns what the inner activity returns
+ */
+export async function inside<T>(
+  outer: Context,
+  signal: AbortSignal,
+  activity: () => Promise<T>,
+  hear: (details: unknown) => void = () => undefined,
+): Promise<T> {
+  // Node takes the eleventh call of a turn for a leak, and warns.
+  setMaxListeners(0, signal);
+  let told = (): void => undefined;
+  const cancelled = new Promise<never>((_, reject) => {
+    told = () => reject(reasonOf(signal));
+    if (signal.aborted) told();
+    else signal.addEventListener('abort', told, { once: true });
+  });
+  // Nobody need wait for it.
+  cancelled.catch(() => undefined);
+  // Says if the worker shuts down, which only the SDK knows; it may become known later.
+  const details: ActivityCancellationDetailsHolder = Object.defineProperty({}, 'details', {
+    get: () => outer.cancellationDetails,
+  });
+  const inner = new Context(outer.info, cancelled, signal, hear, undefined, outer.log, outer.metricMeter, details);
+  try {
+    return await asyncLocalStorage.run(inner, activity);
+  } finally {
+    // The signal outlives the activity, and many others share it.
+    signal.removeEventListener('abort', told);
+  }
+}
+
+function reasonOf({ reason }: AbortSignal): Error {
+  return reason instanceof Error ? reason : new CancelledFailure('The activity was cancelled.');
 }

@@ -31,13 +31,8 @@ const EVERY_MS = 1_000;
  */
 export type TellTemporal = (beat: StretchBeat) => Promise<void>;
 
-/** Tells an attempt what its heartbeats have heard. */
-export interface Heard {
-  /** The run no longer wants the stretch. */
-  readonly cancelled: () => void;
-  /** Temporal no longer waits for this attempt. */
-  readonly lost: () => void;
-}
+/** What the heartbeats of an attempt hear: the run no longer wants the stretch, or Temporal no longer waits for it. */
+type Heard = (what: 'cancelled' | 'lost') => void;
 
 export class KeptRecord {
   readonly #tell: TellTemporal;
@@ -118,10 +113,10 @@ export class KeptRecord {
     } catch (error) {
       if (ENDING.some((kind) => error instanceof kind)) {
         this.isCancelled = true;
-        this.#heard.cancelled();
+        this.#heard('cancelled');
       } else if (error instanceof ActivityNotFoundError) {
         this.isLost = true;
-        this.#heard.lost();
+        this.#heard('lost');
       } else this.#isDoubtful = true;
     }
   }

@@ -42,20 +42,18 @@ import {
 import { closeTurn, resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import type { Run } from '../../domain/state/run.ts';
-import { codedFailure } from '../kit/activity.ts';
+import { codedFailure, unknownOutcome } from '../kit/activity.ts';
 import { Lifeline, type LifelineParts } from './lifeline.ts';
 
 export interface StretchParts extends LifelineParts {
   readonly modelStep: ModelActivities['modelStep'];
   /** Absent on a worker that calls no servers: the stretch ends with each model step. */
   readonly callTool?: ToolActivities['callTool'] | undefined;
-  /** Told that the run's next calls leave by activities of their own. */
-  readonly expectsCalls?: (() => void) | undefined;
   /** False in trust mode `signed`: whoever writes to the namespace can write a record. */
   readonly believesRecords: boolean;
 }
 
-type GoOnParts = Pick<StretchParts, 'modelStep' | 'callTool' | 'expectsCalls'>;
+type GoOnParts = Pick<StretchParts, 'modelStep' | 'callTool'>;
 
 export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   return async (input) => {
@@ -143,10 +141,7 @@ class Attempt {
 
   /** Puts the calls of a new turn on record; false if none of them is to leave. */
   async #kept(run: Run, turn: StretchedTurn): Promise<boolean> {
-    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) {
-      if (run.calls.length > 0) this.#parts.expectsCalls?.();
-      return false;
-    }
+    if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) return false;
     const turns = [...this.#turns, { ...turn, calls: toLeave(run, turn.at) }];
     const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#life.record.acknowledge(turns));
     this.#life.assertWaitedFor();
@@ -179,8 +174,7 @@ class Attempt {
       return await this.#life.call(callId, async () => await callTool(input));
     } catch (error) {
       // It was handed over, and so may have run (INV-X1).
-      const message = codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.';
-      return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+      return unknownOutcome(codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.');
     }
   }
 

@@ -51,7 +51,7 @@ export async function proveChange(
 async function misplacedIn(
   { readExecution, taskQueue }: ChangeProofParts,
   { tenant, server }: ReviewInput,
-  { workflowType, workflowId = '', runId = '' }: Scheduler,
+  { workflowType, workflowId, runId }: Scheduler,
 ): Promise<NonNullable<Review['unproven']> | undefined> {
   const isNamed = workflowType === CATALOG_WORKFLOW && workflowId === catalogId({ tenant, server });
   const own = isNamed ? await readExecution(workflowId, runId, 'living') : undefined;
@@ -95,7 +95,7 @@ function doubtIn({ tenant, server, by, signed }: ReviewInput, scheduler: Schedul
 async function outOfChain(
   { readExecution }: ChangeProofParts,
   { signed, tenant, server }: ReviewInput,
-  { workflowId = '', runId = '' }: Scheduler,
+  { workflowId, runId }: Scheduler,
 ): Promise<Refusal | undefined> {
   const claimed = claimedRunId(signed?.signature ?? '');
   if (claimed === undefined || claimed === runId) return undefined;

@@ -192,7 +192,7 @@ async function doubtWhere(
   { readExecution }: Pick<StartProofParts, 'readExecution'>,
   { describe }: Deed,
   all: readonly Said[],
-  { workflowId = '', runId = '' }: Scheduler,
+  { workflowId, runId }: Scheduler,
 ): Promise<Doubt | undefined> {
   const elsewhere = all.filter(({ answer }) => answer.runId !== runId);
   for (const [earlier, { answer }] of new Map(elsewhere.map((each) => [each.answer.runId, each]))) {

@@ -96,7 +96,7 @@ async function judgeSpec(
   { namespace, workflowId }: Scheduler,
 ): Promise<TrustSet> {
   const { id, groups, tenant } = initiator;
-  const place = { namespace, tenant, workflowId: workflowId ?? '' };
+  const place = { namespace, tenant, workflowId };
   const about = { purpose: 'start', ...place, payload, person: id, groups } as const;
   const { trust, checked } = await checkedByKeys(
     keys,
@@ -118,7 +118,7 @@ async function judgeSpec(
 async function assertStartedInTime(
   { readExecution, taskQueue }: StartProofParts,
   signature: string,
-  { workflowId = '', runId = '' }: Scheduler,
+  { workflowId, runId }: Scheduler,
 ): Promise<void> {
   const own = await readExecution(workflowId, runId, 'living');
   if (own === undefined || own.taskQueue !== taskQueue)

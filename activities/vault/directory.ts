@@ -27,10 +27,10 @@ export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
   what: 'vault',
   path: 'vault.directory',
-  content: /^[0-9a-f]{64}$/,
   missing: 'VAULT_UNAVAILABLE',
 };
 
+const FOLDER_NAME = /^[0-9a-f]{64}$/;
 const MOST_READS = 50;
 /** A shared file system may show the names of before for as long (nfs(5), `acdirmax` is a minute). */
 const LISTS_ARE_NEWER_MS = 120_000;
@@ -59,7 +59,7 @@ export function createVaultDirectory(root: string, keys: readonly CodecKey[]): V
     list: async (onUnread) =>
       await available(async () => {
         await assertRoot(root, VAULT_ROOT);
-        const folders = (await readdir(root)).filter((name) => VAULT_ROOT.content.test(name));
+        const folders = (await readdir(root)).filter((name) => FOLDER_NAME.test(name));
         const listed: ListedEntry[] = [];
         for (const folder of folders) {
           const newest = await unlessUnread(onUnread, async () => await newestOf(root, folder, envelopes));

@@ -121,6 +121,7 @@ describe('the root of a directory store', () => {
     ['is absent, where it may not be made', async () => newPath(), false],
     ['is empty, as a bare mount point is', async () => emptyFolder(), true],
     ['holds what is no artifact', async () => emptyFolder('lost+found'), true],
+    ['holds artifacts, and has lost its marker', async () => emptyFolder('ab'), true],
   ])('that %s is refused, with what to do', async (_, make, mayCreate) => {
     const root = await make();
     const before = await readdir(parent, { recursive: true });
@@ -144,13 +145,6 @@ describe('the root of a directory store', () => {
     const root = newRoot();
     await writeFile(join(root, '.countersign-namespaces'), '');
     await expect(recordNamespace(root, { name: 'agents', id: 'a' })).rejects.toEqual(refused);
-  });
-
-  test('that holds artifacts from before there was a marker is taken as it is', async () => {
-    const root = await emptyFolder('ab');
-    setUpRoot(root, false);
-    const store = createDirectoryStore(root);
-    expect(Buffer.from(await store.get(await store.put(BYTES, 'text/plain'))).toString()).toBe('kept');
   });
 });
 

@@ -26,7 +26,7 @@ import type { CallToolParts } from '../send.ts';
 import { answerersNow, checkProvided } from '../statement.ts';
 import { HeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
-import type { Refused, Scheduler } from '../../kit/activity.ts';
+import { forbidden, type Refused, refused, type Scheduler } from '../../kit/activity.ts';
 import { ownValue } from '../../kit/json.ts';
 
 export type HeldAnswerParts = Pick<
@@ -47,8 +47,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   const configured = ownValue(parts.config.servers, server.name)?.elicitation?.holdSeconds ?? 0;
   const seconds = Math.min(hold?.seconds ?? 0, configured);
   const { definition } = call.now.tool;
-  if (run === undefined || workflowId === undefined || runId === undefined || seconds <= 0 || isRead({ definition }))
-    return undefined;
+  if (run === undefined || seconds <= 0 || isRead({ definition })) return undefined;
   // Questions arrive outside the activity; its context, taken here, has its log.
   const { log } = Context.current();
   const warn: HeldAskingParts['warn'] = (message, meta) => {
@@ -92,7 +91,7 @@ async function objection(
   if (disconnected !== undefined) return disconnected;
   const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
   // A tool that is denied by now stops every further word to its server.
-  if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
+  if (verdict.kind === 'deny') return refused(verdict.code, verdict.message);
   const { round, requests } = question.asked;
   const hashes = Object.entries(requests).map(([key, { hash }]) => [key, { hash }] as const);
   const leg = { round, requests: Object.fromEntries(hashes), used: [] };
@@ -117,7 +116,5 @@ function mismatch({ about, decidedAt }: ProvisionProof, { asked, askedAt }: Aske
     // The clocks of a worker and of Temporal differ. An answer to the same question of an earlier dispatch is older
     // than the allowance.
     Date.parse(decidedAt) >= askedAt - SIGNING.recordedWithin * 1_000;
-  return isAnswer
-    ? undefined
-    : { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: 'The answer is to another question.' };
+  return isAnswer ? undefined : forbidden('The answer is to another question.');
 }

@@ -14,7 +14,7 @@ import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
 import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/wire/legacy-2025.ts';
-import { currentScheduler } from '../../kit/activity.ts';
+import { currentScheduler, unknownOutcome } from '../../kit/activity.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
 import { pulsing } from '../../mcp/pulse.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
@@ -121,8 +121,7 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
   const { server, target, giveUp } = input;
   const task = `Tool "${target.tool}" of server "${server.name}" was begun as a task`;
   const unknown = (reason: string, said = 'and may or may not have run'): PollResult => {
-    const message = `${task} ${said}: ${reason}. Find out at the server before anything is done again.`;
-    return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+    return unknownOutcome(`${task} ${said}: ${reason}. Find out at the server before anything is done again.`);
   };
   const because = giveUp === undefined ? '' : `${GIVEN_UP[giveUp]}; `;
   switch (report.kind) {

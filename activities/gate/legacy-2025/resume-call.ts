@@ -15,28 +15,18 @@ import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';
-import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
-import { currentTool } from '../../catalog/reader.ts';
-import { currentScheduler, type Refused } from '../../kit/activity.ts';
+import { currentScheduler, type Refused, unknownOutcome } from '../../kit/activity.ts';
 import type { AnswerSource } from '../../mcp/legacy-2025/answer-stream.ts';
 import type { ResumePoint } from '../../mcp/port.ts';
 import { type Pulse, startPulse } from '../../mcp/pulse.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
-import {
-  accessTo,
-  authorityOf,
-  authorizationOf,
-  connectionOf,
-  type ServerAccess,
-  shownOf,
-} from '../../discovery/access.ts';
+import { accessTo, authorityOf, authorizationOf, connectionOf, shownOf } from '../../discovery/access.ts';
 import { callRequest } from '../call-tool.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
+import { checkFirst, checkReading, checkScheduler, toolMet } from '../dispatch-check.ts';
 import { type CallToolParts, handingOn, resultOf, sealing, type Told } from '../send.ts';
-import { checkReading } from '../links.ts';
-import { type LeftBehind, openPoint, taskResult } from './seals.ts';
+import { openPoint, taskResult } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
@@ -44,12 +34,6 @@ const LEAST_MS = 15_000;
 
 export interface ResumeCallParts extends Omit<CallToolParts, 'server' | 'limits' | 'liveTools'> {
   readonly answers: AnswerSource;
-}
-
-interface Admitted extends LeftBehind {
-  readonly definition: ToolDefinition;
-  readonly access: ServerAccess;
-  readonly request: TokenRequest;
 }
 
 export function createResumeCall(parts: ResumeCallParts): (input: ResumeInput) => Promise<DispatchResult> {
@@ -105,8 +89,8 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
 }
 
 /** @throws CountersignError if the server is not asked */
-async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitted> {
-  const { run, server } = input;
+async function admit(parts: ResumeCallParts, input: ResumeInput) {
+  const { server } = input;
   const scheduler = currentScheduler();
   refuseIf(checkScheduler(input, scheduler));
   if (checkFirst(scheduler) !== undefined)
@@ -116,15 +100,10 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
     throw new CountersignError('DISPATCH_FORBIDDEN', 'What the lost worker left does not open for this call.');
   refuseIf(await parts.checkSignatures?.(input, scheduler));
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const pinned = (await parts.loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
-  const catalog = await parts.readCatalog({ tenant: run.initiator.tenant, server: server.name });
-  const now = pinned && (await currentTool(parts.loadToolset, catalog, pinned));
-  refuseIf(
-    checkTool(input, now?.tool, parts.config) ??
-      checkCatalog(server, catalog) ??
-      checkReading(input.target, parts.config),
-  );
-  if (now === undefined) throw new CountersignError('TOOL_UNKNOWN', 'The tool is not known.');
+  const met = await toolMet(parts, input);
+  if ('refused' in met) throw forbiddenBy(met.refused);
+  const { now, catalog } = met;
+  refuseIf(checkReading(input.target, parts.config));
   const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.
   if (verdict.kind === 'deny') throw new CountersignError(verdict.code, verdict.message);
@@ -136,11 +115,16 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const authorization = authorizationOf(left.authority, own);
   if (authorization === undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', 'The grant with which the call was made is not there any more.');
-  return { ...left, definition, access, request: { ...asked, ...authorization, tool: definition.name } };
+  const request: TokenRequest = { ...asked, ...authorization, tool: definition.name };
+  return { ...left, definition, access, request };
 }
 
 function refuseIf(refused: Refused | undefined): void {
-  if (refused !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', refused.message);
+  if (refused !== undefined) throw forbiddenBy(refused);
+}
+
+function forbiddenBy({ message }: Refused): CountersignError {
+  return new CountersignError('DISPATCH_FORBIDDEN', message);
 }
 
 /**
@@ -156,6 +140,5 @@ function timeLeft({ sentAt, heldMs = 0 }: ResumePoint, { limits }: DispatchInput
 function notAsked({ target, resume }: ResumeInput, told: Told, error: unknown): DispatchResult {
   const why = codedFailureIn(error)?.message ?? 'a fault of this service';
   const message = `Tool "${target.tool}" of server "${target.server}" was sent and may or may not have run: the worker that had sent it was lost, and its server was not asked for the answer (${why}). Find out at the server before anything is done again.`;
-  const handedOn = handingOn(told)() ? { resume } : {};
-  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message }, ...handedOn };
+  return { ...unknownOutcome(message), ...(handingOn(told)() ? { resume } : {}) };
 }

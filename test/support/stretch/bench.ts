@@ -76,7 +76,6 @@ export class StretchBench {
             this.failed.push(await Promise.resolve(error));
           },
         },
-        expectsCalls: callsServers ? () => this.log.push('expects calls') : undefined,
         cancelsCalls: this.#options.cancelsCalls ?? (async () => await Promise.resolve(false)),
       }),
     );

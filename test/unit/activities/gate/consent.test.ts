@@ -7,7 +7,6 @@ import {
   shownForConsent,
   statementOf,
 } from '../../../../activities/gate/statement.ts';
-import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../../contracts/schemas/credentials.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
@@ -55,8 +54,8 @@ describe('what a dispatch believes of a decision in time: nothing that it cannot
   const postponedBy = (decision: Decision, decidedAt = OPENED + 1): Partial<Proof> => ({
     extended: { openedAt: iso(OPENED), by: [{ decision, decidedAt: iso(decidedAt) }] },
   });
-  const ask: Verdict = askVerdict({ approvers: rule, deadlineSeconds: 60 });
-  const answerTo = (input: DispatchInput, over: { verdict?: Verdict; now?: number } = {}) =>
+  const ask = askVerdict({ approvers: rule, deadlineSeconds: 60 });
+  const answerTo = (input: DispatchInput, over: { verdict?: Parameters<typeof checkConsent>[1]; now?: number } = {}) =>
     checkConsent(input, over.verdict ?? ask, undefined, over.now ?? DECIDED);
 
   test('control: what was postponed and then approved may be sent', () => {
@@ -236,7 +235,11 @@ describe('what a token says of a call: what is sent, and who consented to it (IN
     ...over,
   });
 
-  function said(proof: DispatchProof, verdict: Verdict = askVerdict(), args = { b: 1, a: [2] }) {
+  function said(
+    proof: DispatchProof,
+    verdict: Parameters<typeof checkConsent>[1] = askVerdict(),
+    args = { b: 1, a: [2] },
+  ) {
     // Sound: nothing else of it is read.
     const input = { callId: 't2.c1', runId: 'run-1', arguments: args, proof } as unknown as DispatchInput;
     // Sound: as above.

@@ -1,6 +1,6 @@
 /** What a worker has sent it does not send again by the same consent; what is another attempt, run or consent it does (INV-X1). */
 import { describe, expect, test } from '@jest/globals';
-import { SentCalls } from '../../../../activities/gate/send.ts';
+import { rememberingCalls } from '../../../../activities/gate/send.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { approval } from '../../../support/builders/decision.ts';
 import { approvedDispatch } from '../../../support/builders/dispatch.ts';
@@ -29,10 +29,10 @@ describe('by one consent', () => {
     ['with one more beside it', call({ proof: byDecision({ further: [second] }) })],
     ['with one more before it', call({ proof: byDecision({ decision: second, further: [decided] }) })],
   ])('a call leaves once: %s', (_, again) => {
-    const sent = new SentCalls();
-    expect(sent.take(call())).toBe(true);
-    expect(sent.take(again)).toBe(false);
-    expect(sent.take(again)).toBe(false);
+    const take = rememberingCalls();
+    expect(take(call())).toBe(true);
+    expect(take(again)).toBe(false);
+    expect(take(again)).toBe(false);
   });
 
   test.each<[string, DispatchInput]>([
@@ -42,23 +42,19 @@ describe('by one consent', () => {
     ['another run', call({ run: { ...call().run, workflowId: 'other' } })],
     ['a run of the same id in another namespace', call({ run: { ...call().run, namespace: 'other' } })],
   ])('%s leaves, too', (_, other) => {
-    const sent = new SentCalls();
-    expect([sent.take(call()), sent.take(other)]).toEqual([true, true]);
+    const take = rememberingCalls();
+    expect([take(call()), take(other)]).toEqual([true, true]);
   });
 });
 
 test('what policy allows leaves once in each Temporal run: after a reset it is due again', () => {
-  const sent = new SentCalls();
+  const take = rememberingCalls();
   const allowed = (runId: string) => call({ proof: { kind: 'policy', rules: [] }, runId });
-  expect([sent.take(allowed('one')), sent.take(allowed('one')), sent.take(allowed('two'))]).toEqual([
-    true,
-    false,
-    true,
-  ]);
+  expect([take(allowed('one')), take(allowed('one')), take(allowed('two'))]).toEqual([true, false, true]);
 });
 
 test('what stands lets each call leave once', () => {
-  const sent = new SentCalls();
+  const take = rememberingCalls();
   const read = { generation: 1, arguments: {}, approvers: { allOf: [] } };
   const times = { deadline: '2026-01-02T00:00:00.000Z', decidedAt: '2026-01-01T00:00:00.000Z' };
   const proof: DispatchProof = {
@@ -70,17 +66,13 @@ test('what stands lets each call leave once', () => {
     ...times,
   };
   const answered = (callId: string) => call({ callId, proof });
-  expect([sent.take(answered('t2.c0')), sent.take(answered('t2.c0')), sent.take(answered('t3.c0'))]).toEqual([
-    true,
-    false,
-    true,
-  ]);
+  expect([take(answered('t2.c0')), take(answered('t2.c0')), take(answered('t3.c0'))]).toEqual([true, false, true]);
 });
 
 test('the newest are known: memory is bounded', () => {
-  const sent = new SentCalls(2);
+  const take = rememberingCalls(2);
   const [one, two, three] = ['t1.c0', 't1.c1', 't1.c2'].map((callId) => call({ callId }));
-  for (const each of [one, two, three]) if (each !== undefined) sent.take(each);
+  for (const each of [one, two, three]) if (each !== undefined) take(each);
   if (one === undefined || three === undefined) throw new Error('three calls');
-  expect([sent.take(three), sent.take(one)]).toEqual([false, true]);
+  expect([take(three), take(one)]).toEqual([false, true]);
 });

@@ -3,13 +3,13 @@ import { getEventListeners } from 'node:events';
 import { cancelled, cancellationDetails, cancellationSignal, Context, heartbeat } from '@temporalio/activity';
 import { ActivityCancellationDetails, CancelledFailure } from '@temporalio/common';
 import { expect, test } from '@jest/globals';
-import { within } from '../../../../activities/stretch/context.ts';
+import { inside } from '../../../../activities/stretch/lifeline.ts';
 import { environmentOfRun } from '../../../support/activities/tool-activities.ts';
 
 /** Runs an activity within another one, whose signal is the test's. */
-async function inside<T>(activity: () => Promise<T>, signal = new AbortController().signal): Promise<T> {
+async function insideOf<T>(activity: () => Promise<T>, signal = new AbortController().signal): Promise<T> {
   const environment = environmentOfRun();
-  const outer = async (): Promise<T> => await within(Context.current(), signal, activity);
+  const outer = async (): Promise<T> => await inside(Context.current(), signal, activity);
   return await environment.run<[], T, typeof outer>(outer);
 }
 
@@ -18,10 +18,10 @@ test('it sees the same facts, and returns what it returns', async () => {
   const outer = async (): Promise<boolean> => {
     const { info } = Context.current();
     const { signal } = new AbortController();
-    return await within(Context.current(), signal, async () => await Promise.resolve(Context.current().info === info));
+    return await inside(Context.current(), signal, async () => await Promise.resolve(Context.current().info === info));
   };
   expect(await environment.run<[], boolean, typeof outer>(outer)).toBe(true);
-  await expect(inside(async () => await Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+  await expect(insideOf(async () => await Promise.reject(new Error('its own')))).rejects.toThrow('its own');
 });
 
 test('its heartbeats go nowhere', async () => {
@@ -29,7 +29,7 @@ test('its heartbeats go nowhere', async () => {
   const environment = environmentOfRun();
   environment.on('heartbeat', (details: unknown) => beats.push(details));
   const outer = async (): Promise<void> => {
-    await within(Context.current(), new AbortController().signal, async () => {
+    await inside(Context.current(), new AbortController().signal, async () => {
       heartbeat('inner');
       await Promise.resolve();
     });
@@ -43,7 +43,7 @@ test('its heartbeats are heard by whoever runs it', async () => {
   const environment = environmentOfRun();
   const heard: unknown[] = [];
   const outer = async (): Promise<void> =>
-    await within(
+    await inside(
       Context.current(),
       new AbortController().signal,
       async () => {
@@ -58,7 +58,7 @@ test('its heartbeats are heard by whoever runs it', async () => {
 
 test('it leaves nothing at a signal that outlives it', async () => {
   const { signal } = new AbortController();
-  await inside(async () => {
+  await insideOf(async () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     await Promise.resolve();
   }, signal);
@@ -69,7 +69,7 @@ test('many share a signal side by side, and Node takes that for no leak', async 
   const { signal } = new AbortController();
   const limit = () =>
     Object.getOwnPropertySymbols(signal).find(({ description }) => description === 'events.maxEventTargetListeners');
-  await inside(async () => await Promise.resolve(), signal);
+  await insideOf(async () => await Promise.resolve(), signal);
   // Without a limit no number of listeners draws a warning. `getMaxListeners` takes no signal of Jest's realm.
   expect(Reflect.get(signal, limit() ?? '')).toBe(0);
 });
@@ -77,7 +77,7 @@ test('many share a signal side by side, and Node takes that for no leak', async 
 test('it is cancelled by its own signal, with the reason of that', async () => {
   const controller = new AbortController();
   const reason = new CancelledFailure('no longer wanted');
-  const ending = inside(async () => {
+  const ending = insideOf(async () => {
     const ended = cancelled();
     controller.abort(reason);
     expect(cancellationSignal().aborted).toBe(true);
@@ -88,7 +88,7 @@ test('it is cancelled by its own signal, with the reason of that', async () => {
 
 test('a reason that is no error becomes a cancellation', async () => {
   const controller = new AbortController();
-  const ending = inside(async () => {
+  const ending = insideOf(async () => {
     const ended = cancelled();
     controller.abort('enough');
     return await ended;
@@ -98,7 +98,7 @@ test('a reason that is no error becomes a cancellation', async () => {
 
 test('a signal that came before it counts, too', async () => {
   const reason = new CancelledFailure('no longer wanted');
-  const ending = inside(async () => {
+  const ending = insideOf(async () => {
     await cancelled();
   }, AbortSignal.abort(reason));
   await expect(ending).rejects.toBe(reason);
@@ -107,7 +107,7 @@ test('a signal that came before it counts, too', async () => {
 test('a cancellation of the outer one does not cancel it, and it learns why that came', async () => {
   const environment = environmentOfRun();
   const outer = async (): Promise<unknown> =>
-    await within(Context.current(), new AbortController().signal, async () => {
+    await inside(Context.current(), new AbortController().signal, async () => {
       expect(cancellationDetails()).toBeUndefined();
       environment.cancel('WORKER_SHUTDOWN', new ActivityCancellationDetails({ workerShutdown: true }));
       expect(cancellationSignal().aborted).toBe(false);

@@ -47,7 +47,7 @@ class Held {
           this.#underWay -= 1;
         }
       },
-      { cancelled: () => this.heard.push('cancelled'), lost: () => this.heard.push('lost') },
+      (what) => this.heard.push(what),
     );
   }
 

@@ -164,7 +164,7 @@ describe('a stretch', () => {
   test('ends with a turn that must be asked: none of its calls leaves, and none is on record (INV-G1)', async () => {
     const bench = new StretchBench({ model: [stepOf(1, [{}]), stepOf(2, [{}, { verdict: askVerdict() }])] });
     expect(told(await bench.run())).toEqual(['succeeded', '-']);
-    expect(bench.log.slice(-2)).toEqual(['step 2', 'expects calls']);
+    expect(bench.log.at(-1)).toBe('step 2');
   });
 
   test('ends with each model step on a worker that calls no servers', async () => {
