@@ -14,20 +14,13 @@ import type {
   ToolChange,
   ToolSetting,
 } from '../../contracts/schemas/catalog.ts';
-import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { canonicalJson } from '../text/canonical.ts';
 import { nearNames } from '../text/match.ts';
 import { changedSetting, directionsOf } from './settings.ts';
 
 /** The policy that a file wants for a tool. An absent field stays as it is; null removes a rule. */
-export interface WantedTool {
-  readonly enabled: boolean;
-  readonly requiresApproval: boolean;
-  readonly denied?: boolean;
-  readonly approvers?: ApproverList | null;
-  readonly deadlineSeconds?: number | null;
-  readonly definition?: string;
-}
+export type WantedTool = Pick<FiledTool, 'enabled' | 'requiresApproval' | 'definition'> &
+  Pick<ToolChange, 'denied' | 'approvers' | 'deadlineSeconds'>;
 
 export interface PlannedTool {
   readonly change: ToolChange;

@@ -17,7 +17,6 @@ import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import type {
   Action,
   ApproverClause,
-  ApproverList,
   Halt,
   OrganisationPolicy,
   OrganisationRule,
@@ -452,14 +451,11 @@ export function trustsServer(
   return catalog.connection?.trusted === true && configured !== false;
 }
 
+type CatalogTerms = Pick<RuleEntry, 'approvers' | 'deadlineSeconds'>;
+
 export type CatalogSay =
-  | { readonly kind: 'nothing'; readonly approvers?: ApproverList; readonly deadlineSeconds?: number }
-  | {
-      readonly kind: 'ask';
-      readonly rule: string;
-      readonly approvers?: ApproverList;
-      readonly deadlineSeconds?: number;
-    }
+  | ({ readonly kind: 'nothing' } & CatalogTerms)
+  | ({ readonly kind: 'ask'; readonly rule: string } & CatalogTerms)
   | {
       readonly kind: 'deny';
       readonly rule: string;
