@@ -7,7 +7,6 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isSamePerson } from '../policy/approvers.ts';
@@ -19,12 +18,9 @@ import { type Catalog, type CatalogChange, catalogId } from './state.ts';
 
 const MOST_PENDING = 20;
 
-export interface Loosening {
-  readonly by: Approver;
+export type Loosening = Pick<PendingChange, 'by' | 'trusted' | 'signature'> & {
   readonly changes: readonly ToolChange[];
-  readonly trusted?: boolean;
-  readonly signature?: string;
-}
+};
 
 /** Opens a pending change. @param now epoch ms */
 export function opened(
