@@ -50,7 +50,12 @@ export interface DispatchInput {
   /** For a read: the message whose result links to the resource. The dispatch checks it. */
   readonly link?: { readonly at: number };
   /** Set if the run can wait for input; if absent, the server is told that it may not ask. */
-  readonly input?: DispatchedInput;
+  readonly input?: {
+    /** Oldest first. */
+    readonly provided: readonly ProvisionProof[];
+    /** The newest questions, each of which has an answer. Absent: the call begins. */
+    readonly leg?: InputLeg;
+  };
   /** Set if the run can use what a lost worker leaves; if absent, the worker leaves nothing. */
   readonly resumable?: true;
   readonly tasks?: true;
@@ -140,11 +145,4 @@ export interface DiscoverInput
 export interface TurnedAway {
   readonly server: string;
   readonly authorization: AuthorizationNeed;
-}
-
-interface DispatchedInput {
-  /** Oldest first. */
-  readonly provided: readonly ProvisionProof[];
-  /** The newest questions, each of which has an answer. Absent: the call begins. */
-  readonly leg?: InputLeg;
 }

@@ -79,11 +79,10 @@ export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap
     const want = wanted.get(entry.name);
     if (want === undefined) continue;
     const planned = plannedTool(entry, want);
-    if (want.definition === undefined || isOf(entry, want)) {
-      if (planned !== undefined) tools.push(planned);
-    } else if (planned !== undefined && loosens(planned)) refused.push(entry.name);
+    const isOutdated = want.definition !== undefined && !isOf(entry, want);
+    if (isOutdated && planned !== undefined && loosens(planned)) refused.push(entry.name);
     else {
-      outdated.push(entry.name);
+      if (isOutdated) outdated.push(entry.name);
       if (planned !== undefined) tools.push(planned);
     }
   }

@@ -16,8 +16,7 @@ import type {
 } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
-import { isNamedIn } from '../policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
+import { DEFAULT_DEADLINE_SECONDS, isNamedIn } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { bounded, visible } from '../text/escape.ts';
 import { nearNames } from '../text/match.ts';
