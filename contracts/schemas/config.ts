@@ -44,7 +44,6 @@ export const NamedCredentials = z.strictObject({
   /** Tenants whose catalogs may name the credentials. */
   tenants: z.array(Identifier).min(1).default(['default']),
 });
-export type NamedCredentials = z.infer<typeof NamedCredentials>;
 
 /** People who may change the tools of a tenant, with their rights. */
 export const CatalogAdministrators = z.strictObject({

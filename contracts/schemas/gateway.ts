@@ -91,7 +91,6 @@ export const AgentOffer = z.strictObject({
   /** Grants are of one person and one run, so none stand here. */
   spec: RunSpec.omit({ input: true, initiator: true, grants: true, signature: true, dispatch: true }),
 });
-export type AgentOffer = z.infer<typeof AgentOffer>;
 
 /** A client that has no token of the provider: a script, or a program that only takes a fixed header. */
 const GateKey = z.strictObject({

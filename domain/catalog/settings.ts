@@ -11,6 +11,7 @@ import type {
   CatalogEntry,
   CatalogRight,
   CatalogRules,
+  PendingChange,
   ToolChange,
   ToolSetting,
 } from '../../contracts/schemas/catalog.ts';
@@ -83,11 +84,7 @@ export function policiesSet(
   catalog: Catalog,
   { edits }: Pick<CatalogPlan, 'edits'>,
   by: Approver,
-  {
-    agreed,
-    trusted,
-    signature,
-  }: { readonly agreed?: Approver; readonly trusted?: boolean; readonly signature?: string } = {},
+  { agreed, trusted, signature }: { readonly agreed?: Approver } & Pick<PendingChange, 'trusted' | 'signature'> = {},
 ): CatalogChange {
   const { connection } = catalog;
   const retrusted = trusted !== undefined && connection !== undefined && connection.trusted !== trusted;

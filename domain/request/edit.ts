@@ -106,11 +106,10 @@ export function acceptEdit(
   const voter = { ...approver, after: at - state.request.openedAt };
   const counts = isSeen && isWanted(rule, [], voter);
   const isEnough = counts && isMet(rule, [voter]);
-  const { description, annotations } = state.judgement;
   const edited: Resolved = {
     call: { ...state.call, arguments: decision.arguments },
     // The judge returns no description for an allowed call, so the known one is kept.
-    judgement: { ...(isSeen ? defined({ description, annotations }) : {}), ...judgement, target },
+    judgement: { ...(isSeen ? shownOf(state.judgement) : {}), ...judgement, target },
     attempts: state.attempts,
     ...(isAnew ? countedAnew(state) : {}),
     edit: editBy(approver.id, decision.decisionId, state, at),
@@ -184,6 +183,10 @@ function askedAnew(
 
 function sameTool({ target: was }: ResolvedJudgement, { target: is }: Judgement): ToolTarget | undefined {
   return is?.server === was.server && is.serverUrl === was.serverUrl && is.tool === was.tool ? is : undefined;
+}
+
+function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'description' | 'annotations'> {
+  return defined({ description, annotations });
 }
 
 /** Bytes of all arguments kept for a call; an edit's arguments also stand in its decision. */
