@@ -10,7 +10,7 @@ import { createSigner } from '../client/index.ts';
 import { signed } from '../client/signing/signing.ts';
 import type { SignedDecision } from '../contracts/schemas/request.ts';
 import type { TrustedKey } from '../contracts/schemas/trust.ts';
-import { checkSignedDecision } from '../domain/request/signed-answer.ts';
+import { checkSignedAnswer } from '../domain/request/signed-answer.ts';
 
 const { values } = parseArgs({ options: { times: { type: 'string', default: '500' } } });
 const times = Number(values.times);
@@ -64,7 +64,7 @@ function measured(act: () => void): number {
 }
 
 const first = performance.now();
-const checked = checkSignedDecision(decision, ids, { keys }, Date.now());
+const checked = checkSignedAnswer('decide', decision, ids, { keys }, Date.now());
 const cold = performance.now() - first;
 if (checked.kind === 'refuse') throw new Error(checked.message);
 const [header = '', claims = '', signature = ''] = (decision.signature ?? '').split('.');
@@ -75,8 +75,10 @@ const forged = { ...decision, comment: 'x' };
 
 const figures = {
   'first check, ms': cold,
-  'check of a signed decision p50, ms': measured(() => void checkSignedDecision(decision, ids, { keys }, Date.now())),
-  'check of a forged one p50, ms': measured(() => void checkSignedDecision(forged, ids, { keys }, Date.now())),
+  'check of a signed decision p50, ms': measured(
+    () => void checkSignedAnswer('decide', decision, ids, { keys }, Date.now()),
+  ),
+  'check of a forged one p50, ms': measured(() => void checkSignedAnswer('decide', forged, ids, { keys }, Date.now())),
   "Node's own verification p50, ms": measured(() => void verify(null, input, publicKey, bytes)),
   'bytes of a signature': (decision.signature ?? '').length,
 };

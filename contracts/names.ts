@@ -1,15 +1,12 @@
 /** Two processes must agree on every name here. They are frozen as literals in `test/pins/names.test.ts`. */
 
-/** Temporal workflow type of a run. */
+// Temporal's workflow types.
+
 export const RUN_WORKFLOW = 'agentRun';
-
-/** Temporal workflow type of a catalog. */
 export const CATALOG_WORKFLOW = 'toolCatalog';
-
-/** Temporal workflow type of the ticket of a call that an MCP client makes. */
+/** The ticket of a call that an MCP client makes. */
 export const TICKET_WORKFLOW = 'callTicket';
-
-/** Temporal workflow type of a digest: what several runs have to tell, gathered for a time. */
+/** A digest: what several runs have to tell, gathered for a time. */
 export const DIGEST_WORKFLOW = 'messageDigest';
 /** Beginning of the ids of digests. */
 export const DIGEST_PREFIX = 'digest/';

@@ -12,7 +12,7 @@
 import { CompactSign } from 'jose';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import type { LedgerKey } from '../../contracts/schemas/config.ts';
+import type { PrivateKeyFile } from '../../contracts/schemas/config.ts';
 import type { LedgerEntry, LedgerHead, LedgerRecord } from '../../contracts/schemas/ledger.ts';
 import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
 import { readKey } from '../tokens/sealed.ts';
@@ -51,7 +51,7 @@ export function unavailable(
 export type SignHead = (head: LedgerHead) => Promise<string>;
 
 export async function createHeadSigner(
-  { kid, privateKeyFile: file }: LedgerKey,
+  { kid, privateKeyFile: file }: PrivateKeyFile,
   baseDirectory: string,
 ): Promise<SignHead> {
   const kind = `Ed25519 private key in PEM. Make one: openssl genpkey -algorithm ed25519 -out ${file}`;

@@ -16,7 +16,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { decodeProtectedHeader, flattenedDecrypt, FlattenedEncrypt } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { SealingKey } from '../../contracts/schemas/config.ts';
+import type { PrivateKeyFile } from '../../contracts/schemas/config.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { InputRequests, SealedState } from '../../contracts/schemas/input.ts';
 import type { InputLeg } from '../../contracts/wire/proofs.ts';
@@ -62,7 +62,7 @@ export interface StateSeal {
  * @param baseDirectory directory of the configuration file; `loadPrivateKeys` has checked the key files
  */
 export async function loadStateSeal(
-  keys: readonly SealingKey[],
+  keys: readonly PrivateKeyFile[],
   baseDirectory: string,
 ): Promise<StateSeal | undefined> {
   return createStateSeal(await derivedKeys(keys, baseDirectory, PURPOSE));
@@ -70,7 +70,7 @@ export async function loadStateSeal(
 
 /** Keys by their ids, the newest first. */
 export async function derivedKeys(
-  keys: readonly SealingKey[],
+  keys: readonly PrivateKeyFile[],
   baseDirectory: string,
   purpose: string,
 ): Promise<ReadonlyMap<string, Uint8Array>> {

@@ -13,7 +13,7 @@ import { CompactSign, type CryptoKey, decodeProtectedHeader, flattenedDecrypt, i
 import { readAuthorization } from '../../contracts/access-token.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { Config, SealingKey } from '../../contracts/schemas/config.ts';
+import type { Config, PrivateKeyFile } from '../../contracts/schemas/config.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
@@ -162,7 +162,7 @@ function isoOf(seconds: number): string {
 /** By key id. */
 export type PrivateKeys = ReadonlyMap<string, CryptoKey>;
 
-export async function loadPrivateKeys(keys: readonly SealingKey[], baseDirectory: string): Promise<PrivateKeys> {
+export async function loadPrivateKeys(keys: readonly PrivateKeyFile[], baseDirectory: string): Promise<PrivateKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const [index, { kid, privateKeyFile: file }] of keys.entries()) {
     const path = `grants.keys[${index}]`;

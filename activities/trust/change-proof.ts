@@ -11,7 +11,7 @@ import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
+import { claimOf, wasGoodAt } from '../../domain/signing/jws.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { checkAsked, checkSignedChange } from '../../domain/catalog/signed-change.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
@@ -70,7 +70,7 @@ function doubtIn({ tenant, server, by, signed }: ReviewInput, scheduler: Schedul
     tenant,
     server,
     // Which runs count is checked separately.
-    runId: (signature === undefined ? undefined : claimedRunId(signature)) ?? '',
+    runId: (signature === undefined ? undefined : claimOf(signature, 'runId')) ?? '',
   };
   const { purpose = 'catalog.refresh', requestId = '', payload = '', asked } = signed ?? {};
   const checked = checkSignedChange({ purpose, requestId, payload, signature }, by, place, trust, undefined);
@@ -97,7 +97,7 @@ async function outOfChain(
   { signed, tenant, server }: ReviewInput,
   { workflowId, runId }: Scheduler,
 ): Promise<Refusal | undefined> {
-  const claimed = claimedRunId(signed?.signature ?? '');
+  const claimed = claimOf(signed?.signature ?? '', 'runId');
   if (claimed === undefined || claimed === runId) return undefined;
   if (await isOfChain(readExecution, workflowId, runId, claimed)) return undefined;
   return refuse('SIGNATURE_INVALID', 'The message was signed for a Temporal run that is not of this chain.', {

@@ -236,12 +236,14 @@ export type ToolList = z.infer<typeof ToolList>;
 
 // A catalog's ledger is the same kind of chain as a run's, with these facts.
 
+export const fact = <Kind extends string, Shape extends z.core.$ZodLooseShape>(kind: Kind, shape: Shape) =>
+  z.strictObject({ kind: z.literal(kind), ...shape });
+
 const by = Approver;
 const signature = SignatureEvidence.optional();
 
 export const CATALOG_FACTS = [
-  z.strictObject({
-    kind: z.literal('catalog.connected'),
+  fact('catalog.connected', {
     tenant: z.string(),
     server: z.string(),
     by,
@@ -249,9 +251,8 @@ export const CATALOG_FACTS = [
     policyVersion: z.int(),
     signature,
   }),
-  z.strictObject({ kind: z.literal('catalog.disconnected'), by, policyVersion: z.int(), signature }),
-  z.strictObject({
-    kind: z.literal('catalog.refreshed'),
+  fact('catalog.disconnected', { by, policyVersion: z.int(), signature }),
+  fact('catalog.refreshed', {
     refresh: z.int(),
     count: z.int(),
     listing: Sha256Hex,
@@ -261,14 +262,12 @@ export const CATALOG_FACTS = [
     changed: z.array(z.strictObject({ tool: z.string(), before: Sha256Hex, after: Sha256Hex })),
     refused: z.array(z.string()),
   }),
-  z.strictObject({
-    kind: z.literal('catalog.refresh-failed'),
+  fact('catalog.refresh-failed', {
     refresh: z.int(),
     code: z.string(),
     message: z.string(),
   }),
-  z.strictObject({
-    kind: z.literal('catalog.policy'),
+  fact('catalog.policy', {
     by,
     /** The second administrator, if one had to agree. */
     countersignedBy: Approver.optional(),
@@ -285,20 +284,18 @@ export const CATALOG_FACTS = [
     signature,
     countersignature: SignatureEvidence.optional(),
   }),
-  z.strictObject({
-    kind: z.literal('catalog.change-opened'),
+  fact('catalog.change-opened', {
     changeId: z.string(),
     digest: Sha256Hex,
     by,
     deadline: z.string(),
     signature,
   }),
-  z.strictObject({
-    kind: z.literal('catalog.change-closed'),
+  fact('catalog.change-closed', {
     changeId: z.string(),
     by,
     status: z.enum(['approved', 'rejected', 'expired', 'outdated']),
     signature,
   }),
-  z.strictObject({ kind: z.literal('catalog.rolled') }),
+  fact('catalog.rolled', {}),
 ] as const;

@@ -44,7 +44,6 @@ export const NamedCredentials = z.strictObject({
   /** Tenants whose catalogs may name the credentials. */
   tenants: z.array(Identifier).min(1).default(['default']),
 });
-export type NamedCredentials = z.infer<typeof NamedCredentials>;
 
 /** People who may change the tools of a tenant, with their rights. */
 export const CatalogAdministrators = z.strictObject({
@@ -167,15 +166,8 @@ export const ModelConfig = z.discriminatedUnion('provider', [
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
 /** A PEM file (PKCS #8), relative to the configuration file, and the key's id in what it seals or signs. */
-const keyFile = { kid: Name, privateKeyFile: z.string().min(1) };
-
-/** The file of a P-256 key. */
-export const SealingKey = z.strictObject(keyFile);
-export type SealingKey = z.infer<typeof SealingKey>;
-
-/** The file of an Ed25519 key. */
-export const LedgerKey = z.strictObject(keyFile);
-export type LedgerKey = z.infer<typeof LedgerKey>;
+export const PrivateKeyFile = z.strictObject({ kid: Name, privateKeyFile: z.string().min(1) });
+export type PrivateKeyFile = z.infer<typeof PrivateKeyFile>;
 
 export const LedgerWebhook = z.strictObject({
   /** Over TLS, or in clear to this machine only. Not shown in errors and logs. */
@@ -187,7 +179,8 @@ export const LedgerWebhook = z.strictObject({
 export type LedgerWebhook = z.infer<typeof LedgerWebhook>;
 
 export const LedgerConfig = z.strictObject({
-  sign: LedgerKey,
+  /** An Ed25519 key. */
+  sign: PrivateKeyFile,
   /** Relative to the configuration file, shared by all workers of role `runs`. */
   directory: z.string().min(1).optional(),
   webhook: LedgerWebhook.optional(),
@@ -250,7 +243,8 @@ export const Config = z.strictObject({
   health: Health.optional(),
   gateway: GatewayConfig.optional(),
   codecServer: CodecServerConfig.optional(),
-  grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
+  /** P-256 keys, with which grants are sealed. */
+  grants: z.strictObject({ keys: z.array(PrivateKeyFile).max(10).default([]) }).prefault({}),
   vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a larger limit is lowered to them. */

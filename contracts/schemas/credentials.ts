@@ -73,6 +73,10 @@ function hasOneOfTwo({ clientSecret, clientKey }: { clientSecret?: unknown; clie
   return (clientSecret === undefined) !== (clientKey === undefined);
 }
 
+/** A kind of credentials for which a client authenticates. */
+const byClient = <Kind extends string, Shape extends z.core.$ZodLooseShape>(kind: Kind, shape: Shape) =>
+  z.strictObject({ kind: z.literal(kind), ...client, ...shape }).refine(hasOneOfTwo, ONE_OF_TWO);
+
 export const OAuthClient = z.strictObject(client).refine(hasOneOfTwo, ONE_OF_TWO);
 export type OAuthClient = z.infer<typeof OAuthClient>;
 
@@ -106,61 +110,46 @@ const minted = {
 const SubjectTokenType = z.enum(['access_token', 'id_token', 'jwt']);
 
 /** OAuth 2.0 client credentials (RFC 6749 §4.4) with a resource indicator (RFC 8707). */
-export const ClientCredentials = z
-  .strictObject({ kind: z.literal('client-credentials'), ...client, ...minted })
-  .refine(hasOneOfTwo, ONE_OF_TWO);
+export const ClientCredentials = byClient('client-credentials', minted);
 export type ClientCredentials = z.infer<typeof ClientCredentials>;
 
 /** Exchanges the assertion that the caller sealed into the run for a token of one call (RFC 8693). */
-export const TokenExchange = z
-  .strictObject({
-    kind: z.literal('token-exchange'),
-    ...client,
-    ...minted,
-    subjectTokenType: SubjectTokenType.default('jwt'),
-    /** `assertion`: an actor token signed with `clientKey`. `client`: the client itself is the actor. */
-    actor: z.enum(['assertion', 'client']).default('assertion'),
-  })
-  .refine(hasOneOfTwo, ONE_OF_TWO)
-  .refine(({ actor, clientKey }) => actor === 'client' || clientKey !== undefined, {
-    path: ['actor'],
-    message: 'needs a clientKey to sign with; with a clientSecret set actor: client',
-  });
+export const TokenExchange = byClient('token-exchange', {
+  ...minted,
+  subjectTokenType: SubjectTokenType.default('jwt'),
+  /** `assertion`: an actor token signed with `clientKey`. `client`: the client itself is the actor. */
+  actor: z.enum(['assertion', 'client']).default('assertion'),
+}).refine(({ actor, clientKey }) => actor === 'client' || clientKey !== undefined, {
+  path: ['actor'],
+  message: 'needs a clientKey to sign with; with a clientSecret set actor: client',
+});
 export type TokenExchange = z.infer<typeof TokenExchange>;
 
 /**
  * Enterprise-managed authorization of MCP (RFC 8693, RFC 7523). The identity provider exchanges the caller's sealed
  * assertion for an ID-JAG. The server's own authorization server exchanges that for a token.
  */
-export const EnterpriseManaged = z
-  .strictObject({
-    kind: z.literal('enterprise-managed'),
-    ...client,
-    ...minted,
-    /** Client at the enterprise's identity provider, which issues the callers' assertions. */
-    identityProvider: OAuthClient,
-    subjectTokenType: SubjectTokenType.default('id_token'),
-  })
-  .refine(hasOneOfTwo, ONE_OF_TWO);
+export const EnterpriseManaged = byClient('enterprise-managed', {
+  ...minted,
+  /** Client at the enterprise's identity provider, which issues the callers' assertions. */
+  identityProvider: OAuthClient,
+  subjectTokenType: SubjectTokenType.default('id_token'),
+});
 export type EnterpriseManaged = z.infer<typeof EnterpriseManaged>;
 
 /**
  * Uses a refresh token of the run's initiator, from the vault (RFC 6749 §6). Its tokens are not revoked with their
  * calls: a server may end the refresh token with them (RFC 7009 §2.1).
  */
-export const RefreshedTokens = z
-  .strictObject({
-    kind: z.literal('refresh'),
-    ...client,
-    ...asked,
-    scopes: RefreshScopes,
-    /**
-     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC
-     * 9700 §4.14.2). `reusable`: the issuer does not, and a refresh token whose answer was lost is used again.
-     */
-    refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
-  })
-  .refine(hasOneOfTwo, ONE_OF_TWO);
+export const RefreshedTokens = byClient('refresh', {
+  ...asked,
+  scopes: RefreshScopes,
+  /**
+   * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700
+   * §4.14.2). `reusable`: the issuer does not, and a refresh token whose answer was lost is used again.
+   */
+  refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
+});
 export type RefreshedTokens = z.infer<typeof RefreshedTokens>;
 
 /** Tokens that this worker issues itself, for servers that trust it (`issuer` of the configuration). */

@@ -56,14 +56,14 @@ export const SignInConfig = z.strictObject({
 });
 export type SignInConfig = z.infer<typeof SignInConfig>;
 
-/** A person of a Slack workspace. Slack says who pressed a button, and this who that is. */
-const SlackPerson = z.strictObject({
+/** In whose name somebody acts who shows no token of the provider. */
+const person = {
   /** The id by which tokens name the person (`oidc.claims.id`). */
   id: Identifier,
   groups: z.array(Identifier).max(100).default([]),
   /** Absent: `oidc.tenant`. */
   tenant: Identifier.optional(),
-});
+};
 
 /** Buttons in messages of Slack (`notify.channels.NAME.buttons`); the app's request URL is `/v1/slack/actions`. */
 export const SlackConfig = z.strictObject({
@@ -71,8 +71,8 @@ export const SlackConfig = z.strictObject({
   signingSecret: Secret,
   /** Id of the workspace. Members of others, as shared channels have them, are refused. */
   team: z.string().regex(/^T[A-Z0-9]{2,20}$/, 'must be the id of a workspace, such as T024BE7LD'),
-  /** Member id → person. Whoever is not named here is refused. */
-  people: z.record(SlackMember, SlackPerson).default({}),
+  /** Member id → person: Slack says who pressed a button, and this who that is. Whoever is not named is refused. */
+  people: z.record(SlackMember, z.strictObject(person)).default({}),
   /** Words for the person who pressed go to this origin, and to no other. */
   responseUrl: HttpUrl.default('https://hooks.slack.com/'),
 });
@@ -91,7 +91,6 @@ export const AgentOffer = z.strictObject({
   /** Grants are of one person and one run, so none stand here. */
   spec: RunSpec.omit({ input: true, initiator: true, grants: true, signature: true, dispatch: true }),
 });
-export type AgentOffer = z.infer<typeof AgentOffer>;
 
 /** A client that has no token of the provider: a script, or a program that only takes a fixed header. */
 const GateKey = z.strictObject({
@@ -103,11 +102,7 @@ const GateKey = z.strictObject({
     .min(32)
     .max(1_000)
     .regex(/^[A-Za-z0-9_.~+/-]+=*$/, 'must be of characters that a bearer token has (RFC 6750 §2.1)'),
-  /** In whose name it calls. */
-  id: Identifier,
-  groups: z.array(Identifier).max(100).default([]),
-  /** Absent: `oidc.tenant`. */
-  tenant: Identifier.optional(),
+  ...person,
 });
 
 /** The gate as an MCP server, at `/mcp`: agents that run elsewhere call tools of catalogs through it (docs/guide/gate.md). */

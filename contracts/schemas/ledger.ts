@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Approver, Remember } from './request.ts';
 import { BrokenGlass, HeldBy, TokenEvidence } from './call.ts';
-import { CATALOG_FACTS } from './catalog.ts';
+import { CATALOG_FACTS, fact } from './catalog.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
 import { ApproverRule, RememberScope } from './policy.ts';
 import { Message, Usage } from './transcript.ts';
@@ -20,8 +20,7 @@ const given = { approver: Approver, digest: Sha256Hex, runId: z.string(), commen
 
 /** A recorded event. Facts hold hashes of arguments and results, never the arguments and results. */
 export const LedgerFact = z.discriminatedUnion('kind', [
-  z.strictObject({
-    kind: z.literal('run.started'),
+  fact('run.started', {
     agent: z.string(),
     model: z.string(),
     initiator: z.string(),
@@ -32,8 +31,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Prices per million tokens, in millionths of the currency. */
     price: z.strictObject({ input: z.int(), output: z.int(), currency: z.string() }).optional(),
   }),
-  z.strictObject({
-    kind: z.literal('tools.discovered'),
+  fact('tools.discovered', {
     server: z.string(),
     count: z.int(),
     toolsHash: Sha256Hex,
@@ -41,8 +39,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Tools of `allowedTools` that the server does not have. */
     missing: z.array(z.string()).optional(),
   }),
-  z.strictObject({
-    kind: z.literal('turn.proposed'),
+  fact('turn.proposed', {
     turn: z.int(),
     calls: z.int(),
     usage: Usage,
@@ -50,8 +47,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Millionths, rounded up; absent if the model has no price. */
     cost: z.int().nonnegative().optional(),
   }),
-  z.strictObject({
-    kind: z.literal('verdict'),
+  fact('verdict', {
     callId,
     verdict: z.enum(['allow', 'ask', 'deny']),
     rules: z.array(z.string()),
@@ -65,8 +61,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Set if the call would have been asked. */
     breakGlass: BrokenGlass.optional(),
   }),
-  z.strictObject({
-    kind: z.literal('request.opened'),
+  fact('request.opened', {
     ...request,
     digest: Sha256Hex,
     approvers: ApproverRule,
@@ -79,8 +74,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Set if the run's grant for the server ends before the deadline. */
     grantExpiresAt: z.string().optional(),
   }),
-  z.strictObject({
-    kind: z.literal('decision.accepted'),
+  fact('decision.accepted', {
     ...request,
     decisionId: z.string(),
     decision: z.enum(['approve', 'reject', 'withdraw', 'extend', 'respond']),
@@ -96,8 +90,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     remember: Remember.optional(),
   }),
   /** A person recorded an unknown outcome, or had the call sent again. */
-  z.strictObject({
-    kind: z.literal('outcome.resolved'),
+  fact('outcome.resolved', {
     ...request,
     decisionId: z.string(),
     answer: z.enum(['retry', 'succeeded', 'failed']),
@@ -106,8 +99,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     signature: SignatureEvidence.optional(),
   }),
   /** A person answered a server's questions in the middle of a call. */
-  z.strictObject({
-    kind: z.literal('input.provided'),
+  fact('input.provided', {
     ...request,
     decisionId: z.string(),
     answer: z.enum(['provide', 'decline', 'cancel']),
@@ -117,8 +109,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     signature: SignatureEvidence.optional(),
   }),
   /** The answer that a server finally got to a question on an open connection, as the worker reports it. */
-  z.strictObject({
-    kind: z.literal('input.told'),
+  fact('input.told', {
     callId,
     attempt: z.int(),
     round: z.int(),
@@ -127,8 +118,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     code: z.string().optional(),
   }),
   /** A person consented to scopes for a call, gave another grant for its server, or declined. */
-  z.strictObject({
-    kind: z.literal('authorization.given'),
+  fact('authorization.given', {
     ...request,
     decisionId: z.string(),
     answer: z.enum(['consent', 'grant', 'decline']),
@@ -140,8 +130,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     signature: SignatureEvidence.optional(),
   }),
   /** A standing decision began: an approval that also answers later calls. */
-  z.strictObject({
-    kind: z.literal('standing.made'),
+  fact('standing.made', {
     /** Id of the decision. */
     standing: z.string(),
     callId,
@@ -151,43 +140,39 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     by: z.array(z.string()),
   }),
   /** A standing decision approved a call that policy asks about. */
-  z.strictObject({ kind: z.literal('standing.used'), standing: z.string(), callId }),
-  z.strictObject({
-    kind: z.literal('standing.forgotten'),
+  fact('standing.used', { standing: z.string(), callId }),
+  fact('standing.forgotten', {
     standing: z.string(),
     /** The person who took it back; absent if it ended by itself. */
     by: z.string().optional(),
     because: z.string().optional(),
   }),
   /** A decision by signal that changed nothing, or an edit refused once judged. Refused updates leave no trace. */
-  z.strictObject({
-    kind: z.literal('decision.refused'),
+  fact('decision.refused', {
     callId,
     decisionId: z.string(),
     approver: z.string(),
     code: z.string(),
   }),
   /** The approvers were reminded of an open request. */
-  z.strictObject({ kind: z.literal('request.reminded'), ...request, deadline: z.string() }),
+  fact('request.reminded', { ...request, deadline: z.string() }),
   /** Other approvers decide from here on; the rule is the one from then on. */
-  z.strictObject({ kind: z.literal('request.escalated'), ...request, approvers: ApproverRule }),
-  z.strictObject({
-    kind: z.literal('request.closed'),
+  fact('request.escalated', { ...request, approvers: ApproverRule }),
+  fact('request.closed', {
     ...request,
     status: z.enum(['expired', 'cancelled']),
   }),
-  z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
+  fact('dispatched', { callId, attempt: z.int(), decisionId: z.string().optional() }),
   /** The call's worker is lost: its server is asked for the answer, and nothing is sent again. */
-  z.strictObject({ kind: z.literal('resumed'), callId, attempt: z.int() }),
+  fact('resumed', { callId, attempt: z.int() }),
   /** The server works on the newest dispatch as a task, at most until this time. */
-  z.strictObject({ kind: z.literal('task.begun'), callId, attempt: z.int(), until: z.string() }),
+  fact('task.begun', { callId, attempt: z.int(), until: z.string() }),
   /**
    * The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit. With
    * `retry-after` and no limit of ours the server has refused it for more than a minute, each time recorded.
    */
-  z.strictObject({ kind: z.literal('held'), callId, by: HeldBy, code: z.string() }),
-  z.strictObject({
-    kind: z.literal('outcome'),
+  fact('held', { callId, by: HeldBy, code: z.string() }),
+  fact('outcome', {
     callId,
     outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown', 'answered']),
     code: z.string().optional(),
@@ -197,25 +182,22 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** The earlier call whose refusal answers this one: nobody was asked, nothing was sent. */
     repeatOf: z.string().optional(),
   }),
-  z.strictObject({
-    kind: z.literal('said'),
+  fact('said', {
     messageId: z.string(),
     from: z.string(),
     textHash: Sha256Hex,
     /** Set if the message withdraws the open requests. */
     interrupt: z.literal(true).optional(),
   }),
-  z.strictObject({
-    kind: z.literal('stop.requested'),
+  fact('stop.requested', {
     by: z.string(),
     reason: z.string(),
     inFlight: z.enum(['finish', 'cancel']),
   }),
-  z.strictObject({ kind: z.literal('cancel.requested') }),
-  z.strictObject({ kind: z.literal('limit.reached'), limit: z.string(), value: z.number() }),
-  z.strictObject({ kind: z.literal('run.rolled'), turn: z.int(), because: z.string(), conversation }),
-  z.strictObject({
-    kind: z.literal('run.ended'),
+  fact('cancel.requested', {}),
+  fact('limit.reached', { limit: z.string(), value: z.number() }),
+  fact('run.rolled', { turn: z.int(), because: z.string(), conversation }),
+  fact('run.ended', {
     status: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']),
     outputHash: Sha256Hex.optional(),
     code: z.string().optional(),
@@ -226,8 +208,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
 export type LedgerFact = z.infer<typeof LedgerFact>;
 
 /** `hash` = sha256 over the canonical JSON of {seq, at, prev, fact}; `prev` of the first entry is 64 zeros. */
-const entryOf = <Fact extends z.ZodType>(fact: Fact) =>
-  z.strictObject({ seq: z.int().nonnegative(), at: z.string(), prev: Sha256Hex, fact, hash: Sha256Hex });
+const entryOf = <Fact extends z.ZodType>(recorded: Fact) =>
+  z.strictObject({ seq: z.int().nonnegative(), at: z.string(), prev: Sha256Hex, fact: recorded, hash: Sha256Hex });
 
 export const LedgerEntry = entryOf(LedgerFact);
 export type LedgerEntry = z.infer<typeof LedgerEntry>;

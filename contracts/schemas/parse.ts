@@ -18,8 +18,7 @@ const SHOWN_PROBLEMS = 3;
  */
 export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode, what: string): T {
   // First: of what holds itself, zod would list each way to each wrong field.
-  const unsaid = unsaidIn(value, STATING_RULES.has(code));
-  if (unsaid !== undefined) throw notValid([unsaid], code, what);
+  assertEnds(value, code, what, STATING_RULES.has(code));
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw notValid(problemsOf(parsed.error, value), code, what);
@@ -28,10 +27,12 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
 /**
  * Refuses what holds itself or nests too deeply, before anything looks into it: a search in it never ends, or overflows
  * the stack.
+ * @param statesRules a field called `__proto__` is refused, too: a schema of a map drops it without a word, and with it
+ * the rule that somebody meant to state
  * @throws CountersignError with `code`
  */
-export function assertEnds(value: unknown, code: ErrorCode, what: string): void {
-  const unsaid = unsaidIn(value, false);
+export function assertEnds(value: unknown, code: ErrorCode, what: string, statesRules = false): void {
+  const unsaid = unsaidIn(value, statesRules);
   if (unsaid !== undefined) throw notValid([unsaid], code, what);
 }
 
@@ -51,58 +52,33 @@ const MOST_STEPS = 32;
 
 export const TOO_DEEP = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
 
-/** A value in the input, and where it stands. */
-interface Place {
-  readonly value: unknown;
-  readonly level: number;
-  readonly within?: { readonly place: Place; readonly step: PropertyKey };
-}
-
-/**
- * Finds what no schema finds: a value that holds itself, one that nests too deeply, and, where `statesRules`, a field
- * called `__proto__`, which a schema of a map drops without a word, and with it the rule that somebody meant to state.
- * It does not recurse: input may nest deeper than the stack.
- */
+/** Finds what no schema finds. */
 function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
+  const path: PropertyKey[] = [];
+  const within: object[] = [];
   const seen = new Set<object>();
-  const left: Place[] = [{ value: input, level: 0 }];
-  for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const { value, level } = place;
-    if (value === null || typeof value !== 'object') continue;
-    if (level === MOST_LEVELS) return { path: pathOf(place), reason: TOO_DEEP };
-    if (seen.has(value)) {
-      // A value that merely stands in two places has been looked at.
-      if (isWithin(value, place)) return { path: pathOf(place), reason: 'holds itself, which no JSON can say' };
-      continue;
-    }
+  const here = (reason: string, ...more: readonly string[]): Problem => ({
+    path: pathText([...path.slice(0, MOST_STEPS), ...more]),
+    reason,
+  });
+  const look = (value: unknown): Problem | undefined => {
+    if (value === null || typeof value !== 'object') return undefined;
+    if (within.length === MOST_LEVELS) return here(TOO_DEEP);
+    // A value that merely stands in two places has been looked at.
+    if (seen.has(value)) return within.includes(value) ? here('holds itself, which no JSON can say') : undefined;
     seen.add(value);
-    if (statesRules && Object.hasOwn(value, '__proto__'))
-      return { path: pathOf(place, ['__proto__']), reason: UNKNOWN_FIELD };
-    for (const [key, inner] of Object.entries(value))
-      if (typeof inner === 'object')
-        left.push({
-          value: inner,
-          level: level + 1,
-          within: { place, step: Array.isArray(value) ? Number(key) : key },
-        });
-  }
-  return undefined;
-}
-
-function isWithin(value: object, { within }: Place): boolean {
-  for (let outer = within?.place; outer !== undefined; outer = outer.within?.place)
-    if (outer.value === value) return true;
-  return false;
-}
-
-function pathOf(place: Place, more: Path = []): string {
-  return pathText([...stepsTo(place).slice(0, MOST_STEPS), ...more]);
-}
-
-function stepsTo(place: Place): PropertyKey[] {
-  const steps: PropertyKey[] = [];
-  for (let { within } = place; within !== undefined; { within } = within.place) steps.unshift(within.step);
-  return steps;
+    if (statesRules && Object.hasOwn(value, '__proto__')) return here(UNKNOWN_FIELD, '__proto__');
+    within.push(value);
+    for (const [key, inner] of Object.entries(value)) {
+      path.push(Array.isArray(value) ? Number(key) : key);
+      const found = look(inner);
+      if (found !== undefined) return found;
+      path.pop();
+    }
+    within.pop();
+    return undefined;
+  };
+  return look(input);
 }
 
 export interface Problem {

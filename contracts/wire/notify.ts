@@ -59,14 +59,10 @@ export interface DigestInput extends Omit<Digest, 'seconds'> {
 }
 
 /** What a digest hands to its next execution, before its history is too long. */
-export interface DigestCarry {
+export interface DigestCarry extends Pick<DigestInput, 'round' | 'gathered' | 'left'> {
   readonly version: typeof DIGEST_CARRY_VERSION;
-  readonly gathered: readonly Gathered[];
-  /** Number of further messages of runs that are only counted. */
-  readonly left: number;
   /** Keys of the newest messages of runs that it has had. */
   readonly keys: readonly string[];
-  readonly round: number;
   /** Time for which it still gathers, ms. */
   readonly restMs: number;
   readonly hasFailed: boolean;

@@ -4,23 +4,17 @@
  */
 import type { CodedFailure } from '../failure.ts';
 import type { Grant, Limits } from '../schemas/run-spec.ts';
-import type { Tally } from '../schemas/run-state.ts';
 import type { Discovery, ServerBinding } from '../schemas/tool.ts';
-import type { Usage } from '../schemas/transcript.ts';
+import type { CarriedRun } from './carry.ts';
 import type { AuthorizationProof } from './proofs.ts';
 import type { ModelPrice, ModelStepInput, ModelStepResult, PreparedRun, StretchBounds } from './run.ts';
 import type { DispatchInput, DispatchResult } from './tools.ts';
 
-/** The counts of a run that decide what the next turn may do. */
-export interface StretchState {
-  /** Epoch ms of the run's start. */
-  readonly startedAt: number;
-  readonly turn: number;
-  readonly totalCalls: number;
-  readonly usage: Usage;
-  readonly spent?: number;
-  /** Set if some policy rule reads it. */
-  readonly tally?: Tally;
+/** The counts of a run that decide what the next turn may do; `tally` only if some policy rule reads it. */
+export interface StretchState extends Pick<
+  CarriedRun,
+  'startedAt' | 'turn' | 'totalCalls' | 'usage' | 'spent' | 'tally'
+> {
   /** Keys of refused calls: a call that repeats one is left to the run. */
   readonly refused?: readonly string[];
 }
@@ -103,12 +97,7 @@ export interface StretchBeat extends BeginRecord {
   readonly progress?: readonly ReportedProgress[];
 }
 
-/** Answer of the first activity: the prepared run, and what else was done in it. */
-export type BegunRun = PreparedRun & {
-  readonly found?: readonly Discovery[];
-  /** Set with `found`. */
-  readonly times?: BegunTimes;
-  readonly turns?: readonly StretchedTurn[];
-  /** The failure in the result of a stretch; without turns it is about the first step. */
-  readonly failed?: CodedFailure;
-};
+/** Answer of the first activity: the prepared run, and what else was done in it. `failed` is that of a stretch. */
+export type BegunRun = PreparedRun &
+  Pick<BeginRecord, 'found' | 'times'> &
+  Partial<Pick<StretchResult, 'turns' | 'failed'>>;

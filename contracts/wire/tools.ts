@@ -50,7 +50,12 @@ export interface DispatchInput {
   /** For a read: the message whose result links to the resource. The dispatch checks it. */
   readonly link?: { readonly at: number };
   /** Set if the run can wait for input; if absent, the server is told that it may not ask. */
-  readonly input?: DispatchedInput;
+  readonly input?: {
+    /** Oldest first. */
+    readonly provided: readonly ProvisionProof[];
+    /** The newest questions, each of which has an answer. Absent: the call begins. */
+    readonly leg?: InputLeg;
+  };
   /** Set if the run can use what a lost worker leaves; if absent, the worker leaves nothing. */
   readonly resumable?: true;
   readonly tasks?: true;
@@ -123,31 +128,21 @@ export type DispatchResult =
     }
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
-export interface DiscoverInput {
-  readonly run: RunIdentity;
-  readonly server: ServerBinding;
-  readonly grant?: Grant;
-  readonly signedSpec?: SignedSpec;
+/** `authorizations`: the answers that gave another grant. */
+export interface DiscoverInput
+  extends
+    Pick<DispatchInput, 'run' | 'server' | 'grant' | 'signedSpec' | 'authorizations'>,
+    Partial<Pick<DispatchInput, 'decidedIn'>> {
   /** Set if the run records links: the tool for reading linked resources is offered, if the server has resources. */
   readonly links?: true;
   /** Set if the run can wait for tasks: tools that require task execution are offered. */
   readonly tasks?: true;
   /** Set if the run can ask for another grant. Absent: every failure ends the run. */
   readonly mayAsk?: true;
-  /** The answers that gave another grant, and the Temporal runs in which they count. */
-  readonly authorizations?: readonly AuthorizationProof[];
-  readonly decidedIn?: readonly string[];
 }
 
 /** The list was refused for lack of a grant that its subject can give. Only returned to runs that set `mayAsk`. */
 export interface TurnedAway {
   readonly server: string;
   readonly authorization: AuthorizationNeed;
-}
-
-interface DispatchedInput {
-  /** Oldest first. */
-  readonly provided: readonly ProvisionProof[];
-  /** The newest questions, each of which has an answer. Absent: the call begins. */
-  readonly leg?: InputLeg;
 }

@@ -18,15 +18,13 @@ export interface CatalogCarry {
   readonly version: typeof CATALOG_CARRY_VERSION;
   readonly catalog: Catalog;
   readonly journal: JournalHead;
-  readonly signing?: CarriedTrust;
-}
-
-interface CarriedTrust {
-  readonly trust: CatalogTrust;
-  /** Time of the last read of the trust set, epoch ms. */
-  readonly readAt: number;
-  /** Temporal runs of the chain for which a message may have been signed. */
-  readonly earlier: readonly string[];
+  readonly signing?: {
+    readonly trust: CatalogTrust;
+    /** Time of the last read of the trust set, epoch ms. */
+    readonly readAt: number;
+    /** Temporal runs of the chain for which a message may have been signed. */
+    readonly earlier: readonly string[];
+  };
 }
 
 /** Bytes of what servers and operators say; the rest is bounded apart, and small. */

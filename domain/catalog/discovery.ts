@@ -26,11 +26,16 @@ export interface Found extends CatalogDiscovery {
 export function discovered(catalog: Catalog, found: Found, at: string): CatalogChange {
   const { refresh, listing } = found;
   const before = new Map(catalog.entries.map((entry) => [entry.name, entry]));
-  const present = found.tools.map(({ name, hash }) => {
+  const present = found.tools.map(({ name, hash }): CatalogEntry => {
     const known = before.get(name);
-    return known === undefined
-      ? newEntry(name, { hash, refresh }, settingOfNew(catalog.newTools), at)
-      : seenAgain(known, { hash, refresh }, at);
+    const definition = { hash, refresh };
+    if (known === undefined) {
+      const setting = settingOfNew(catalog.newTools);
+      return { name, status: 'available', definition, acknowledged: definition, setting, firstSeen: at, lastSeen: at };
+    }
+    // An unchanged definition keeps the listing that first held it.
+    const kept = hash === known.definition.hash ? known.definition : definition;
+    return { ...known, status: 'available', definition: kept, lastSeen: at };
   });
   const names = new Set(found.tools.map(({ name }) => name));
   const absent = catalog.entries
@@ -62,33 +67,6 @@ export function refreshFailed(
 /** A new tool is enabled, and asks unless the organisation leaves new tools to its strategy. */
 export function settingOfNew(newTools: Catalog['newTools']): ToolSetting {
   return { enabled: true, requiresApproval: newTools !== 'strategy', denied: false };
-}
-
-function newEntry(
-  name: string,
-  definition: CatalogEntry['definition'],
-  setting: ToolSetting,
-  at: string,
-): CatalogEntry {
-  return {
-    name,
-    status: 'available',
-    definition,
-    acknowledged: definition,
-    setting,
-    firstSeen: at,
-    lastSeen: at,
-  };
-}
-
-/** An unchanged definition keeps the listing that first held it. */
-function seenAgain(entry: CatalogEntry, definition: CatalogEntry['definition'], at: string): CatalogEntry {
-  return {
-    ...entry,
-    status: 'available',
-    definition: definition.hash === entry.definition.hash ? entry.definition : definition,
-    lastSeen: at,
-  };
 }
 
 /** A server that lists other tools for a while must not remove the policy of an operator. */

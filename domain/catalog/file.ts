@@ -14,20 +14,13 @@ import type {
   ToolChange,
   ToolSetting,
 } from '../../contracts/schemas/catalog.ts';
-import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { canonicalJson } from '../text/canonical.ts';
 import { nearNames } from '../text/match.ts';
 import { changedSetting, directionsOf } from './settings.ts';
 
 /** The policy that a file wants for a tool. An absent field stays as it is; null removes a rule. */
-export interface WantedTool {
-  readonly enabled: boolean;
-  readonly requiresApproval: boolean;
-  readonly denied?: boolean;
-  readonly approvers?: ApproverList | null;
-  readonly deadlineSeconds?: number | null;
-  readonly definition?: string;
-}
+export type WantedTool = Pick<FiledTool, 'enabled' | 'requiresApproval' | 'definition'> &
+  Pick<ToolChange, 'denied' | 'approvers' | 'deadlineSeconds'>;
 
 export interface PlannedTool {
   readonly change: ToolChange;
@@ -86,11 +79,10 @@ export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap
     const want = wanted.get(entry.name);
     if (want === undefined) continue;
     const planned = plannedTool(entry, want);
-    if (want.definition === undefined || isOf(entry, want)) {
-      if (planned !== undefined) tools.push(planned);
-    } else if (planned !== undefined && loosens(planned)) refused.push(entry.name);
+    const isOutdated = want.definition !== undefined && !isOf(entry, want);
+    if (isOutdated && planned !== undefined && loosens(planned)) refused.push(entry.name);
     else {
-      outdated.push(entry.name);
+      if (isOutdated) outdated.push(entry.name);
       if (planned !== undefined) tools.push(planned);
     }
   }

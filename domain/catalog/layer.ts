@@ -28,11 +28,9 @@ export function catalogSays(catalog: CatalogView, tool: string, hash: string): C
   return requiresApproval ? { kind: 'ask', rule, ...stated } : { kind: 'nothing', ...stated };
 }
 
-function refusalOf(
-  { setting, status }: CatalogEntry,
-  rule: string,
-  shown: string,
-): Extract<CatalogSay, { kind: 'deny' }> | undefined {
+type Denial = Extract<CatalogSay, { kind: 'deny' }>;
+
+function refusalOf({ setting, status }: CatalogEntry, rule: string, shown: string): Denial | undefined {
   if (!setting.enabled) return denied(`${rule}/disabled`, 'TOOL_DISABLED', `${shown} is disabled in the catalog.`);
   if (status === 'missing')
     return denied(`${rule}/missing`, 'TOOL_MISSING', `${shown} is missing: its server does not list it any more.`);
@@ -40,11 +38,7 @@ function refusalOf(
   return undefined;
 }
 
-function denied(
-  rule: string,
-  code: Extract<CatalogSay, { kind: 'deny' }>['code'],
-  message: string,
-): Extract<CatalogSay, { kind: 'deny' }> {
+function denied(rule: string, code: Denial['code'], message: string): Denial {
   return { kind: 'deny', rule, code, message };
 }
 

@@ -7,11 +7,9 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import { isSamePerson } from '../policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
+import { DEFAULT_DEADLINE_SECONDS, isSamePerson } from '../policy/approvers.ts';
 import { hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type CatalogPlan, missingRight, planned, policiesSet } from './settings.ts';
@@ -19,12 +17,9 @@ import { type Catalog, type CatalogChange, catalogId } from './state.ts';
 
 const MOST_PENDING = 20;
 
-export interface Loosening {
-  readonly by: Approver;
+export type Loosening = Pick<PendingChange, 'by' | 'trusted' | 'signature'> & {
   readonly changes: readonly ToolChange[];
-  readonly trusted?: boolean;
-  readonly signature?: string;
-}
+};
 
 /** Opens a pending change. @param now epoch ms */
 export function opened(

@@ -11,13 +11,13 @@ import type {
   CatalogEntry,
   CatalogRight,
   CatalogRules,
+  PendingChange,
   ToolChange,
   ToolSetting,
 } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
-import { isNamedIn } from '../policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
+import { DEFAULT_DEADLINE_SECONDS, isNamedIn } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { bounded, visible } from '../text/escape.ts';
 import { nearNames } from '../text/match.ts';
@@ -84,11 +84,7 @@ export function policiesSet(
   catalog: Catalog,
   { edits }: Pick<CatalogPlan, 'edits'>,
   by: Approver,
-  {
-    agreed,
-    trusted,
-    signature,
-  }: { readonly agreed?: Approver; readonly trusted?: boolean; readonly signature?: string } = {},
+  { agreed, trusted, signature }: { readonly agreed?: Approver } & Pick<PendingChange, 'trusted' | 'signature'> = {},
 ): CatalogChange {
   const { connection } = catalog;
   const retrusted = trusted !== undefined && connection !== undefined && connection.trusted !== trusted;

@@ -9,9 +9,8 @@ import type {
   CatalogAck,
   CatalogConnection,
   CatalogEntry,
-  CatalogStatus,
+  CatalogSnapshot,
   PendingChange,
-  RefreshReport,
 } from '../../contracts/schemas/catalog.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -23,15 +22,10 @@ export interface AnsweredMessage {
   readonly digest: string;
 }
 
-export interface Catalog extends CatalogIdentity {
-  readonly status: CatalogStatus;
-  readonly connection?: CatalogConnection;
-  readonly revision: number;
-  readonly policyVersion: number;
-  readonly refreshes: number;
-  readonly lastRefresh?: RefreshReport;
-  /** The organisation's rule for new tools, at the time of the last message. */
-  readonly newTools: 'ask' | 'strategy';
+type Shown = 'status' | 'connection' | 'revision' | 'policyVersion' | 'refreshes' | 'lastRefresh' | 'newTools';
+
+/** `newTools` is the organisation's rule at the time of the last message. */
+export interface Catalog extends CatalogIdentity, Readonly<Pick<CatalogSnapshot, Shown>> {
   readonly entries: readonly CatalogEntry[];
   readonly listings: Readonly<Record<string, ArtifactRef>>;
   readonly pending: readonly PendingChange[];

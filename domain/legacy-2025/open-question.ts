@@ -10,18 +10,20 @@
 import { defined } from '../../contracts/defined.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { QuestionProgress } from '../../contracts/wire/carry.ts';
-import type { HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
+import type { HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
-import type { Pausing } from '../request/pause.ts';
+import { pauseProof, type Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
+import { type Fields, isFields } from '../shapes/inputs.ts';
 import {
   type AskingOnConnection,
   callOf,
   type CallState,
   type Change,
   type InFlight,
+  isDispatched,
   move,
   replaceCall,
   resolvedOf,
@@ -144,6 +146,18 @@ export function elicitationTold(
     ...defined({ code }),
   }));
   return { run, facts };
+}
+
+/** Tells a dispatch how its question stands; an unknown one counts as closed. @param place a `HeldPlace`, not trusted */
+export function heldWord(run: Run, place: unknown): HeldWord {
+  const { callId, attempt, round }: Fields = isFields(place) ? place : {};
+  const state = typeof callId === 'string' ? callOf(run, callId) : undefined;
+  if (state?.status === 'asking-on-connection' && state.attempts === attempt)
+    return { kind: state.questions.rounds === round ? 'open' : 'closed' };
+  const progress = isDispatched(state) && state.attempts === attempt ? state.questions : undefined;
+  if (progress?.rounds !== round || progress?.last.kind !== 'answered') return { kind: 'closed' };
+  const { provision, ...asked } = progress.last.provided;
+  return { kind: 'answered', provided: { provision, ...pauseProof(asked) } };
 }
 
 function closedFact(

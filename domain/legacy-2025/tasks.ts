@@ -12,13 +12,10 @@ import type { ServerTask } from '../../contracts/wire/carry.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
-import { type Change, type InFlight, move, type Moved, type OnTask, type Run } from '../state/run.ts';
+import { type Change, move, type OnTask, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
-interface HistorySize {
-  readonly historyLength: number;
-  readonly historySize: number;
-}
+type HistorySize = Readonly<Record<'historyLength' | 'historySize', number>>;
 type GoesOn = Exclude<PollResult, { kind: 'ended' }>;
 
 const SHORTEST_MS = 1_000;
@@ -32,28 +29,22 @@ const MOST_BYTES = 40 * 1_048_576;
 const SHARE = 5;
 
 /** Records that the server works on the call as a task. @param now epoch ms */
-export function taskBegun(run: Run, callId: string, begun: Begun, now: number): Change {
-  return move(run, callId, ['in-flight'], (state) => onTask(state, begun, now));
-}
-
-function onTask(state: InFlight, { task, token }: Begun, now: number): Moved {
+export function taskBegun(run: Run, callId: string, { task, token }: Begun, now: number): Change {
   const { sealed, pollMs, message } = task;
-  const sentAt = instantOr(task.sentAt, now);
   const until = instantOr(task.until, now);
   const begun = {
     sealed,
-    since: Date.parse(sentAt),
+    since: Date.parse(instantOr(task.sentAt, now)),
     until: Date.parse(until),
     polls: 0,
     ...(isFiniteNumber(pollMs) ? { pollMs } : {}),
     ...(typeof message === 'string' ? { message } : {}),
     ...defined({ token }),
   };
-  const { callId } = state.call;
-  return {
+  return move(run, callId, ['in-flight'], (state) => ({
     call: { ...state, status: 'on-task', task: { ...begun, next: nextQuestion(begun, now) } },
     facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }],
-  };
+  }));
 }
 
 /** An invalid time becomes now, so that the task is given up at once: any writer of the namespace can send one. */
@@ -61,24 +52,25 @@ function instantOr(said: string, now: number): string {
   return isInstant(said) ? said : new Date(now).toISOString();
 }
 
-/** Records a poll that found the task running, or the server out of reach; that is no fact. @param now epoch ms */
+/**
+ * Records a poll that found the task running, or the server out of reach; that is no fact. Values that are none say
+ * nothing: any writer of the namespace can send them.
+ * @param now epoch ms
+ */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
-  return move(run, callId, ['on-task'], (state) => polled(state, said, now));
-}
-
-/** Values that are none say nothing: any writer of the namespace can send them. */
-function polled(state: OnTask, said: GoesOn, now: number): Moved {
-  const { message: _, ...before } = state.task;
-  const { message } = said;
-  const pollMs = said.kind === 'working' && isFiniteNumber(said.pollMs) ? said.pollMs : before.pollMs;
-  const least = said.kind === 'unreached' && isFiniteNumber(said.retryAfterMs) ? said.retryAfterMs : 0;
-  const task = {
-    ...before,
-    polls: before.polls + 1,
-    ...defined({ pollMs }),
-    ...(typeof message === 'string' ? { message } : {}),
-  };
-  return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
+  return move(run, callId, ['on-task'], (state) => {
+    const { message: _, ...before } = state.task;
+    const { message } = said;
+    const pollMs = said.kind === 'working' && isFiniteNumber(said.pollMs) ? said.pollMs : before.pollMs;
+    const least = said.kind === 'unreached' && isFiniteNumber(said.retryAfterMs) ? said.retryAfterMs : 0;
+    const task = {
+      ...before,
+      polls: before.polls + 1,
+      ...defined({ pollMs }),
+      ...(typeof message === 'string' ? { message } : {}),
+    };
+    return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
+  });
 }
 
 /** Time of the next poll, epoch ms. Polls become more frequent before the end, so that no result is missed. */

@@ -19,7 +19,9 @@ import type {
   RememberScope,
 } from '../../contracts/schemas/policy.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
+
+/** 24 hours, see docs/adr/0010. It stands apart from the judge, which no workflow needs in its bundle. */
+export const DEFAULT_DEADLINE_SECONDS = 86_400;
 
 export interface Voter extends Approver {
   /** Milliseconds since the request opened; absent means at its opening. */

@@ -17,7 +17,7 @@ import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import type {
   Action,
   ApproverClause,
-  ApproverList,
+  ApproverRule,
   Halt,
   OrganisationPolicy,
   OrganisationRule,
@@ -30,8 +30,7 @@ import type {
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { unhidden } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
-import { approverRule, clauseOf, comparing } from './approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS, ruleTimes } from './times.ts';
+import { approverRule, clauseOf, comparing, DEFAULT_DEADLINE_SECONDS } from './approvers.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
 export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
@@ -231,6 +230,32 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
     extendableToSeconds: entry?.extendableToSeconds ?? policy.extendableToSeconds,
     remindAfterSeconds: entry?.remindAfterSeconds ?? policy.remindAfterSeconds,
   };
+}
+
+// The times of a rule combine what the layers state. The strictest counts: the shortest validity, the first reminder, the
+// earliest end of a postponement. A layer whose deadline may not be postponed bounds every postponement by it.
+
+/**
+ * An unstated time stays out, so that digests of rules without times do not change.
+ * @param deadlineSeconds the shortest deadline of all layers
+ */
+function ruleTimes(
+  stated: readonly RequestTimes[],
+  deadlineSeconds: number,
+): Pick<ApproverRule, 'validForSeconds' | 'extendableToSeconds' | 'remindAfterSeconds'> {
+  const latest = Math.min(
+    ...stated.map((times) => times.extendableToSeconds ?? times.deadlineSeconds ?? Number.POSITIVE_INFINITY),
+  );
+  const isExtendable = latest > deadlineSeconds && stated.some((times) => times.extendableToSeconds !== undefined);
+  return defined({
+    validForSeconds: least(stated.flatMap(({ validForSeconds }) => validForSeconds ?? [])),
+    extendableToSeconds: isExtendable ? latest : undefined,
+    remindAfterSeconds: least(stated.flatMap(({ remindAfterSeconds }) => remindAfterSeconds ?? [])),
+  });
+}
+
+function least(seconds: readonly number[]): number | undefined {
+  return seconds.length === 0 ? undefined : Math.min(...seconds);
 }
 
 // One layer is an ordered list: its rules, its lists, then tool, server and strategy. The first match decides.
@@ -452,14 +477,11 @@ export function trustsServer(
   return catalog.connection?.trusted === true && configured !== false;
 }
 
+type CatalogTerms = Pick<RuleEntry, 'approvers' | 'deadlineSeconds'>;
+
 export type CatalogSay =
-  | { readonly kind: 'nothing'; readonly approvers?: ApproverList; readonly deadlineSeconds?: number }
-  | {
-      readonly kind: 'ask';
-      readonly rule: string;
-      readonly approvers?: ApproverList;
-      readonly deadlineSeconds?: number;
-    }
+  | ({ readonly kind: 'nothing' } & CatalogTerms)
+  | ({ readonly kind: 'ask'; readonly rule: string } & CatalogTerms)
   | {
       readonly kind: 'deny';
       readonly rule: string;

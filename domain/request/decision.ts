@@ -344,7 +344,10 @@ function refuseClosed(run: Run, state: CallState | undefined, callId: string): R
   );
   if (last !== undefined) {
     const { ack } = last;
-    return refuseDecided(ack, 'answer' in ack ? `resolved (${ack.answer})` : ack.status, becameOf(state, ack));
+    const { decidedBy, decidedAt } = ack;
+    const what = 'answer' in ack ? `resolved (${ack.answer})` : ack.status;
+    const message = `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+    return refuse('ALREADY_DECIDED', `${message}${becameOf(state, ack)}`, { callId, decidedBy, decidedAt });
   }
   // Calls of closed turns are no longer in the state; a call of a turn that never was is unknown.
   if (state === undefined && !isOver(run, turnOf(callId)))
@@ -375,15 +378,6 @@ function refuseExpired(callId: string, deadline: string): Refusal {
 
 function isOver({ turn, calls }: Run, asked: number): boolean {
   return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
-}
-
-function refuseDecided(
-  { callId, decidedBy, decidedAt }: { readonly callId: string; readonly decidedBy: string; readonly decidedAt: string },
-  what: string,
-  since: string,
-): Refusal {
-  const message = `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.${since}`;
-  return refuse('ALREADY_DECIDED', message, { callId, decidedBy, decidedAt });
 }
 
 export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {

@@ -7,9 +7,9 @@
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
 import { defined } from '../../contracts/defined.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
-import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
 import type { Asked, Retry, Unsure } from '../../contracts/wire/carry.ts';
 import type { PauseProof } from '../../contracts/wire/proofs.ts';
 import { mayDecide } from '../policy/approvers.ts';
@@ -129,13 +129,7 @@ export function remembering(
   at: number,
 ): { readonly run: Run; readonly ack: PauseAck } {
   const { callId, decisionId, kind, approver } = answer;
-  const ack: PauseAck = {
-    callId,
-    decisionId,
-    answer: kind,
-    decidedBy: approver.id,
-    decidedAt: new Date(at).toISOString(),
-  };
+  const ack: PauseAck = { callId, decisionId, answer: kind, decidedBy: approver.id, decidedAt: instantOf(at) };
   return { ack, run: answeredWith(run, { ack, content: contentOf(asked, answer) }) };
 }
 
@@ -144,24 +138,15 @@ function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): 
   return hashOf({ asked, answer }).slice(0, 32);
 }
 
-interface Said<Kind extends string> extends Answerable {
-  readonly kind: Kind;
-  readonly comment?: string | undefined;
-  readonly signature?: string | undefined;
-}
+type AnswerFact = Extract<LedgerFact, { kind: 'outcome.resolved' | 'input.provided' | 'authorization.given' }>;
 
-interface AnswerFact<Kind extends string> extends Answerable {
-  readonly generation: number;
-  readonly answer: Kind;
-  readonly comment?: string;
-  readonly signature?: SignatureEvidence;
-}
+type Said<Kind> = PauseAnswer & { readonly kind: Kind; readonly comment?: string | undefined };
 
 /** Names the approver with only those groups that the rule names. */
-export function answerFact<Kind extends string>(
+export function answerFact<Kind extends AnswerFact['answer']>(
   { request }: Pick<Paused, 'request'>,
   { callId, decisionId, kind, approver, digest, runId, comment, signature }: Said<Kind>,
-): AnswerFact<Kind> {
+): Omit<AnswerFact, 'kind' | 'answer'> & { readonly answer: Kind } {
   return {
     callId,
     generation: request.generation,

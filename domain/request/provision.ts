@@ -6,7 +6,6 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/request.ts';
 import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
@@ -123,9 +122,10 @@ export function provide(
     state.status === 'asking-on-connection'
       ? backInFlight(state, { kind: 'answered', provided: fresh }, at)
       : withProvided(state, fresh);
+  const hash = defined({ responsesHash: responsesHash(provision) });
   return {
     ...remembering(replaceCall(run, next), 'input', provision, at),
-    facts: [...due.facts, providedFact(state, provision)],
+    facts: [...due.facts, { kind: 'input.provided', ...answerFact(state, provision), ...hash }],
   };
 }
 
@@ -145,11 +145,6 @@ function withProvided(state: WaitingForAnswer<InputPause>, fresh: Provided): Sen
 /** Hash of the answers; undefined if the person declined or cancelled. */
 export function responsesHash(provision: SignedProvision): string | undefined {
   return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
-}
-
-function providedFact(state: Paused<InputPause>, provision: SignedProvision): LedgerFact {
-  const hash = defined({ responsesHash: responsesHash(provision) });
-  return { kind: 'input.provided', ...answerFact(state, provision), ...hash };
 }
 
 /** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */

@@ -16,16 +16,7 @@ type Trusted = Pick<TrustSet, 'keys'>;
 /** Signature purposes of answers to a request; each is good for its own update only. */
 export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput' | 'authorize'>;
 
-/** Checks the signature of a decision. @param now epoch ms; undefined at dispatch */
-export function checkSignedDecision(
-  decision: SignedDecision,
-  ids: Omit<RunIds, 'runId'>,
-  trust: Trusted,
-  now: number | undefined,
-): Signer | Refusal {
-  return checkSignedAnswer('decide', decision, ids, trust, now);
-}
-
+/** Checks the signature of an answer. @param now epoch ms; undefined at dispatch */
 export function checkSignedAnswer(
   purpose: AnswerPurpose,
   { signature, ...message }: Answerable & { readonly signature?: string },

@@ -51,16 +51,15 @@ export function isSignedBy({ signed, signature }: Jws, x: string): boolean {
   return key?.length === 32 && verify(signature, signed, key, { zip215: false });
 }
 
-/** Returns the Temporal run that a message claims to be for. Not trusted: the signed fields are compared later. */
-export function claimedRunId(signature: string): string | undefined {
-  return claimOf(signature, 'runId');
+/** Returns a text claim of a signature. Not trusted: the signed fields are compared later. */
+export function claimOf(signature: string, name: string): string | undefined {
+  const claim = claimsOf(signature)[name];
+  return typeof claim === 'string' ? claim : undefined;
 }
 
-/** Returns a text claim of a signature, which is not trusted either. */
-export function claimOf(signature: string, name: string): string | undefined {
+function claimsOf(signature: string): Fields {
   const read = readJws(signature);
-  const claim = read.kind === 'read' ? read.jws.claims[name] : undefined;
-  return typeof claim === 'string' ? claim : undefined;
+  return read.kind === 'read' ? read.jws.claims : {};
 }
 
 /**
@@ -69,8 +68,7 @@ export function claimOf(signature: string, name: string): string | undefined {
  * @param grace seconds by which the message may be late
  */
 export function wasGoodAt(signature: string, seconds: number, grace = 0): boolean {
-  const read = readJws(signature);
-  const claims = read.kind === 'read' ? read.jws.claims : {};
+  const claims = claimsOf(signature);
   return seconds >= Number(claims['iat']) - SIGNING.skew && seconds < Number(claims['exp']) + grace;
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { Config } from '../../contracts/schemas/config.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { PAGE_BYTES } from '../../domain/text/page.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/approvers.ts';
 
 test('limits of a run', () => {
   expect(Limits.parse({})).toEqual({

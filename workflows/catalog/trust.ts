@@ -14,7 +14,7 @@ import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { checkSignedChange } from '../../domain/catalog/signed-change.ts';
-import { claimedRunId } from '../../domain/signing/jws.ts';
+import { claimOf } from '../../domain/signing/jws.ts';
 import { type Opened, openMessage } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
@@ -47,7 +47,7 @@ export function assertSignedChange(
   if (signing === undefined) return;
   const { tenant, server } = live.catalog;
   const { namespace, runId } = workflowInfo();
-  const claimed = signature === undefined ? undefined : claimedRunId(signature);
+  const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
   // The id of this execution, or of an earlier one that counts as this one.
   const counted = live.decidedIn.find((earlier) => earlier === claimed) ?? runId;
   const place = { namespace, tenant, server, runId: counted };

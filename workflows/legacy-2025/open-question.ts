@@ -7,13 +7,13 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
-import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
 import {
   admitElicitation,
   elicitationOpened,
   elicitationClosed,
   flightOf,
   type ElicitationPausing,
+  heldWord,
 } from '../../domain/legacy-2025/open-question.ts';
 import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
 import { type AskingOnConnection, callOf, type CallState } from '../../domain/state/run.ts';

@@ -1,8 +1,12 @@
 /** Opens requests about something other than consent, only in runs prepared for it; `answers.ts` takes the answers. */
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
+import {
+  type Answerers,
+  answerersByDefault,
+  DEFAULT_DEADLINE_SECONDS,
+  initiatorRule,
+} from '../../domain/policy/approvers.ts';
 import { authorizationPause } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';

@@ -15,9 +15,9 @@ import { failureOf } from '../../contracts/failure.ts';
 import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PauseAnswer } from '../../domain/request/pause.ts';
-import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
+import { type AnswerPurpose, checkSignedAnswer } from '../../domain/request/signed-answer.ts';
 import type { Parsed } from '../../domain/shapes/inputs.ts';
-import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
+import { claimOf, wasGoodAt } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
@@ -67,7 +67,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
     if (live.keys.mayBegin) refreshTrust(live);
     return refuse('TRUST_KEY_UNKNOWN', 'The run has not read its keys for a while.', { callId: decision.callId });
   }
-  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());
+  const checked = checkSignedAnswer('decide', decision, live.ids, trust, Date.now());
   return checked.kind === 'refuse' ? checked : undefined;
 }
 
@@ -83,7 +83,7 @@ export function assertSigned(
   const { signature } = openMessage(input);
   const trust = freshTrust(live, signature);
   const { namespace, tenant, workflowId, runId } = live.ids;
-  const claimed = signature === undefined ? undefined : claimedRunId(signature);
+  const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
   const about = {
     purpose,
     namespace,

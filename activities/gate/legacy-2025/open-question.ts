@@ -27,7 +27,7 @@ import {
 import { defined } from '../../../contracts/defined.ts';
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import { QUERIES, UPDATES } from '../../../contracts/names.ts';
-import type { SealingKey } from '../../../contracts/schemas/config.ts';
+import type { PrivateKeyFile } from '../../../contracts/schemas/config.ts';
 import { type InputRequest, type InputRequests, InputResponse } from '../../../contracts/schemas/input.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldTold, HeldWord } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
@@ -207,7 +207,7 @@ export interface QuestionMacs {
 
 /** @param baseDirectory directory of the configuration file; `loadPrivateKeys` has checked the key files */
 export async function loadQuestionMacs(
-  keys: readonly SealingKey[],
+  keys: readonly PrivateKeyFile[],
   baseDirectory: string,
 ): Promise<QuestionMacs | undefined> {
   return createQuestionMacs([...(await derivedKeys(keys, baseDirectory, PURPOSE)).values()]);

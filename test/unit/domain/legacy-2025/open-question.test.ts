@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { InputPause } from '../../../../contracts/schemas/request.ts';
-import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import {
   admitElicitation,
   elicitationOpened,
   elicitationClosed,
+  heldWord,
 } from '../../../../domain/legacy-2025/open-question.ts';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { askedBytes, MOST_ASKED_BYTES } from '../../../../domain/request/input.ts';

@@ -10,7 +10,7 @@ import {
   UNDECODABLE,
   type UndecodableReason,
 } from '../../../../contracts/payload-converter.ts';
-import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
+import { heldWord } from '../../../../domain/legacy-2025/open-question.ts';
 import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
 import { isFields } from '../../../../domain/shapes/inputs.ts';
 import { openMessage } from '../../../../domain/signing/message.ts';

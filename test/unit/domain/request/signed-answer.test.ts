@@ -6,7 +6,7 @@ import type { Authorization, Provision, Resolution, SignedDecision } from '../..
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { recordedHash } from '../../../../domain/request/outcome.ts';
 import { responsesHash } from '../../../../domain/request/provision.ts';
-import { admitSigned, type AnswerPurpose, checkSignedDecision } from '../../../../domain/request/signed-answer.ts';
+import { admitSigned, type AnswerPurpose, checkSignedAnswer } from '../../../../domain/request/signed-answer.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
@@ -196,13 +196,18 @@ describe('a signed decision', () => {
   test('is compared with its signature whole', async () => {
     const run = asked();
     const vote = await by('acme|ann', one, approval({ ...shown(run, 't1.c0'), comment: 'fine' }));
-    expect(checkSignedDecision(vote, runIds(), trust, START)).toMatchObject({ kind: 'signed', jti: vote.decisionId });
-    expect(checkSignedDecision({ ...vote, comment: 'never' } as SignedDecision, runIds(), trust, START)).toMatchObject({
+    expect(checkSignedAnswer('decide', vote, runIds(), trust, START)).toMatchObject({
+      kind: 'signed',
+      jti: vote.decisionId,
+    });
+    expect(
+      checkSignedAnswer('decide', { ...vote, comment: 'never' } as SignedDecision, runIds(), trust, START),
+    ).toMatchObject({
       code: 'SIGNATURE_INVALID',
       facts: { path: 'payload' },
     });
     const { signature: _, ...unsigned } = vote;
-    expect(checkSignedDecision(unsigned, runIds(), trust, START)).toMatchObject({ code: 'SIGNATURE_MISSING' });
+    expect(checkSignedAnswer('decide', unsigned, runIds(), trust, START)).toMatchObject({ code: 'SIGNATURE_MISSING' });
   });
 
   test('a second vote with the same key does not count, a rejection does; without keys nobody asks', async () => {

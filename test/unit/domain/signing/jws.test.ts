@@ -1,7 +1,7 @@
 /** What is a signature here, and what only looks like one (§3.3, F22). */
 import { describe, expect, test } from '@jest/globals';
 import {
-  claimedRunId,
+  claimOf,
   doubledIn,
   isSignedBy,
   type Jws,
@@ -95,9 +95,9 @@ test('what the ledger keeps of a signature is its key, id, issuer and hash, and 
   const text = await signedWith(ann, { jti: 'd-1', iss: 'acme', runId: 'r', iat: 1, exp: 2 });
   expect(signatureEvidence(text)).toEqual({ kid: 'ann', jti: 'd-1', iss: 'acme', sha256: sha256Hex(text) });
   expect(signatureEvidence('')).toMatchObject({ kid: '' });
-  expect(claimedRunId(text)).toBe('r');
-  expect(claimedRunId('')).toBeUndefined();
-  expect(claimedRunId(await signedWith(ann, { runId: 1 }))).toBeUndefined();
+  expect(claimOf(text, 'runId')).toBe('r');
+  expect(claimOf('', 'runId')).toBeUndefined();
+  expect(claimOf(await signedWith(ann, { runId: 1 }), 'runId')).toBeUndefined();
 });
 
 test('it may be used from when to when it says, but for a clock that is ahead and the time it takes to record', async () => {
