@@ -5,8 +5,8 @@
  * 1. `onUpdate` and `onNudge` count, read and check each update before it acts, so that no handler forgets one of these.
  * 2. A message that has not the right shape, or cannot be decoded, is refused with a code.
  */
-import type { HandlerUnfinishedPolicy, UpdateDefinition } from '@temporalio/common';
-import { defineQuery, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
+import type { HandlerUnfinishedPolicy } from '@temporalio/common';
+import { defineQuery, defineSignal, defineUpdate, setHandler, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -111,14 +111,12 @@ export abstract class Entity {
 
 // The messages that runs and catalogs both take. The storing of a segment asks both queries, page by page.
 
-const nudgeSignal = defineSignal(SIGNALS.nudge);
-const transcriptQuery = defineQuery<TranscriptPage, [unknown, unknown]>(QUERIES.transcript);
-const ledgerQuery = defineQuery<LedgerPage, [unknown, unknown]>(QUERIES.ledger);
-
 export function serveEntity(entity: Entity): void {
-  setHandler(transcriptQuery, (from, to) => transcriptPage(entity, from, to));
-  setHandler(ledgerQuery, (from, to) => ledgerPage(entity, from, to));
-  setHandler(nudgeSignal, () => entity.nudge(), { description: 'Continue as new at the next safe point' });
+  setHandler(defineQuery(QUERIES.transcript), (from?: unknown, to?: unknown) => transcriptPage(entity, from, to));
+  setHandler(defineQuery(QUERIES.ledger), (from?: unknown, to?: unknown) => ledgerPage(entity, from, to));
+  setHandler(defineSignal(SIGNALS.nudge), () => entity.nudge(), {
+    description: 'Continue as new at the next safe point',
+  });
 }
 
 function transcriptPage({ journal }: Entity, ...asked: Bounds): TranscriptPage {
@@ -166,15 +164,10 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-export interface Nudging<Ack> {
-  readonly description: string;
-  readonly check?: () => void;
-  readonly act: () => Ack | Promise<Ack>;
-}
-
+/** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
 export function onUpdate<Message, Ack>(
   entity: Entity,
-  update: UpdateDefinition<Ack, [unknown?]>,
+  name: string,
   { description, read, check, act, unfinishedPolicy }: Taking<Message, Ack>,
 ): void {
   const handle = (input?: unknown): Ack | Promise<Ack> => {
@@ -183,20 +176,24 @@ export function onUpdate<Message, Ack>(
     return act(read(input), input);
   };
   const validator = (input?: unknown): void => check?.(read(input), input);
-  setHandler(update, handle, { description, validator, ...defined({ unfinishedPolicy }) });
+  setHandler(defineUpdate(name), handle, { description, validator, ...defined({ unfinishedPolicy }) });
 }
 
 /** Registers an update that says nothing: whatever comes along with it is not looked at, and so stops nothing. */
 export function onNudge<Ack>(
   entity: Entity,
-  update: UpdateDefinition<Ack, [unknown?]>,
-  { description, check, act }: Nudging<Ack>,
+  name: string,
+  {
+    description,
+    check,
+    act,
+  }: { readonly description: string; readonly check?: () => void; readonly act: () => Ack | Promise<Ack> },
 ): void {
   const handle = (_input?: unknown): Ack | Promise<Ack> => {
     entity.countUpdate();
     return act();
   };
-  setHandler(update, handle, { description, validator: (_input?: unknown) => check?.() });
+  setHandler(defineUpdate(name), handle, { description, validator: (_input?: unknown) => check?.() });
 }
 
 /** @throws ApplicationFailure with the code of the refusal, if it is one */

@@ -6,10 +6,11 @@
  * 2. A refused update never enters history (INV-G2).
  * 3. In trust mode `signed` the handler proves again who said it: an answer can come into history without a validator.
  */
-import { type ApplicationFailure, HandlerUnfinishedPolicy, type UpdateDefinition } from '@temporalio/common';
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { type ApplicationFailure, HandlerUnfinishedPolicy } from '@temporalio/common';
+import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
+import { SIGNALS, UPDATES } from '../../contracts/names.ts';
 import type {
   DecisionAck,
   InputPause,
@@ -57,7 +58,6 @@ import { onUpdate, parsed, refuseWith } from '../entity/entity.ts';
 import { seenAs } from '../entity/unread.ts';
 import { editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
-import { authorizeUpdate, decideSignal, decideUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
 
 /** Serves every update, and the signal, by which people answer a request. */
@@ -66,13 +66,13 @@ export function serveAnswers(live: LiveRun): void {
   serve(live, RESOLVE);
   serve(live, PROVIDE);
   serve(live, DECIDE);
-  setHandler(decideSignal, (input) => decideBySignal(live, input), {
+  setHandler(defineSignal(SIGNALS.decide), (input?: unknown) => decideBySignal(live, input), {
     description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
   });
 }
 
 interface Answering<Answer extends PauseAnswer, State, Ack> {
-  readonly update: UpdateDefinition<Ack, [unknown?]>;
+  readonly update: keyof typeof UPDATES;
   readonly description: string;
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
@@ -89,7 +89,7 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
 
 function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answering<Answer, State, Ack>): void {
   const { update, purpose, parse } = kind;
-  onUpdate(live, update, {
+  onUpdate(live, UPDATES[update], {
     ...kind,
     read: (input) => parsed(live.isSigned ? openedAnswer(input, parse) : parse(input), 'DECISION_INVALID'),
     check: (answer) => {
@@ -113,7 +113,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
 }
 
 const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
-  update: decideUpdate,
+  update: 'decide',
   description: 'Decide one waiting call',
   purpose: 'decide',
   parse: parseDecision,
@@ -127,7 +127,7 @@ const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
 };
 
 const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
-  update: resolveOutcomeUpdate,
+  update: 'resolveOutcome',
   description: 'Say what became of a call whose outcome is not known, or that it is sent again',
   purpose: 'resolveOutcome',
   parse: parseResolution,
@@ -139,7 +139,7 @@ const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
 };
 
 const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
-  update: provideInputUpdate,
+  update: 'provideInput',
   description: 'Answer what a server asks for in the middle of a call',
   purpose: 'provideInput',
   parse: parseProvision,
@@ -149,7 +149,7 @@ const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
 };
 
 const AUTHORIZE: Answering<SignedAuthorization, Paused, PauseAck> = {
-  update: authorizeUpdate,
+  update: 'authorize',
   description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
   purpose: 'authorize',
   parse: parseAuthorization,

@@ -1,5 +1,6 @@
 /** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
+import { SIGNALS, UPDATES } from '../../contracts/names.ts';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitForget } from '../../domain/request/standing.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
@@ -9,7 +10,6 @@ import { seenAt } from '../entity/unread.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
-import { advanceUpdate, forgetUpdate, presentSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './visibility.ts';
 import { forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
@@ -21,7 +21,7 @@ export function registerHandlers(live: LiveRun): void {
   serveElicitation(live);
   serveAnswers(live);
 
-  onUpdate(live, sayUpdate, {
+  onUpdate(live, UPDATES.say, {
     description: 'Add a user message; it is read after the current turn',
     read: (input) => parsed(opened(live, input, parseSay), 'MESSAGE_INVALID'),
     check: (said, input) => {
@@ -38,7 +38,7 @@ export function registerHandlers(live: LiveRun): void {
     },
   });
 
-  onUpdate(live, stopUpdate, {
+  onUpdate(live, UPDATES.stop, {
     description: 'End the run: open requests are cancelled',
     read: (input) => parsed(opened(live, input, parseStop), 'MESSAGE_INVALID'),
     check: (stop, input) => {
@@ -51,7 +51,7 @@ export function registerHandlers(live: LiveRun): void {
     },
   });
 
-  onUpdate(live, forgetUpdate, {
+  onUpdate(live, UPDATES.forget, {
     description: 'Take a standing decision back: what it would answer is asked',
     read: (input) => parsed(opened(live, input, parseForget), 'DECISION_INVALID'),
     check: (message, input) => {
@@ -63,15 +63,17 @@ export function registerHandlers(live: LiveRun): void {
   });
 
   // Earlier builds left it out of the count of inputs.
-  setHandler(presentSignal, (until) => live.notePresence(seenAt(`present-${live.nextPresence()}`, until)), {
-    description: 'The client of an approved call is there, until this time',
-  });
+  setHandler(
+    defineSignal(SIGNALS.present),
+    (until?: unknown) => live.notePresence(seenAt(`present-${live.nextPresence()}`, until)),
+    { description: 'The client of an approved call is there, until this time' },
+  );
 
-  onNudge(live, advanceUpdate, {
+  onNudge(live, UPDATES.advance, {
     description: 'Where the run is, at once',
     act: () => advance(live),
   });
-  onNudge(live, refreshTrustUpdate, {
+  onNudge(live, UPDATES.refreshTrust, {
     description: 'Read the trusted keys anew',
     check: () => assertRefreshable(live),
     act: () => {

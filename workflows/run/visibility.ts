@@ -5,9 +5,16 @@
  * 2. Queries go by run id: an answer is about one execution. `query-guard.ts` refuses some before they get here.
  */
 import type { SearchAttributeUpdatePair } from '@temporalio/common';
-import { setCurrentDetails, setHandler, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import {
+  defineQuery,
+  setCurrentDetails,
+  setHandler,
+  upsertMemo,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import { PENDING_MEMO, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import { PENDING_MEMO, QUERIES, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
@@ -36,7 +43,6 @@ import {
   UNDER_WAY,
 } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
-import { requestsQuery, stateQuery } from './messages.ts';
 
 export class Surface {
   readonly #live: LiveRun;
@@ -167,8 +173,8 @@ function shownStatus(status: RunStatus): string {
 }
 
 export function serveQueries(live: LiveRun): void {
-  setHandler(stateQuery, () => stateOf(live));
-  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => shownRequest(live, state)));
+  setHandler(defineQuery(QUERIES.state), () => stateOf(live));
+  setHandler(defineQuery(QUERIES.requests), () => live.run.calls.flatMap((state) => shownRequest(live, state)));
 }
 
 function stateOf(live: LiveRun): RunState {
