@@ -275,12 +275,26 @@ const ANSWER_UNPROVEN: ErrorCode = 'ANSWER_UNPROVEN';
 
 type Activity = (...args: readonly unknown[]) => Promise<unknown>;
 
+declare const unread: unique symbol;
+
+/** An activity's answer before the check that it can be read; `answered` opens it (`workflows/entity/unread.ts`). */
+export interface Unread<T> {
+  readonly [unread]: T;
+}
+
+/** Activities as workflows see them. */
+type Answering<Activities> = {
+  readonly [Name in keyof Activities]: Activities[Name] extends (...input: infer Input) => Promise<infer Answer>
+    ? (...input: Input) => Promise<Unread<Answer>>
+    : never;
+};
+
 /** Like `proxyActivities`, but checks the answers if the workflow checks. */
-export function provenActivities<T extends object>(options: ActivityOptions): T {
+export function provenActivities<T extends object>(options: ActivityOptions): Answering<T> {
   // Sound: `T` names activities, and the proxy has a function of each name.
-  const activities = proxyActivities(options) as unknown as T & Readonly<Record<string, Activity>>;
+  const activities = proxyActivities(options) as unknown as Answering<T> & Readonly<Record<string, Activity>>;
   if (!zone.isChecking) return activities;
-  const handler: ProxyHandler<T> = {
+  const handler: ProxyHandler<Answering<T>> = {
     get: (_, name) => {
       const type = String(name);
       return async (...args: readonly unknown[]) =>
@@ -288,7 +302,7 @@ export function provenActivities<T extends object>(options: ActivityOptions): T 
     },
   };
   // Sound: as above; every property that is read of it is an activity.
-  return new Proxy({} as T, handler);
+  return new Proxy({} as Answering<T>, handler);
 }
 
 async function asked(type: string, options: ActivityOptions, ask: () => Promise<unknown>): Promise<unknown> {
