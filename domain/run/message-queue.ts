@@ -9,7 +9,6 @@ import { ended } from '../request/transitions.ts';
 import { askingCalls, type Change, isSendable, MOST_ANSWERED, type Run } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { withoutRefusals } from './turn.ts';
 
 /**
  * Most bytes of messages that may wait for the end of a turn, as the JSON in which they are carried through
@@ -112,8 +111,9 @@ export function stopped(run: Run, stop: Stop): Change {
   };
 }
 
+/** The waiting messages are read: what was refused before them may be asked again. */
 export function unqueued(run: Run): Run {
-  return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
+  return run.queue.length === 0 ? run : { ...run, refusals: [], queue: [] };
 }
 
 function hashOfSaid({ text, from, interrupt }: Say): string {
