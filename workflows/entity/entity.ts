@@ -17,6 +17,7 @@ import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { rollReason, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import type { Parsed } from '../../domain/shapes/inputs.ts';
+import { claimedRunId } from '../../domain/signing/jws.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
 import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
@@ -76,6 +77,12 @@ export abstract class Entity {
   /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
   get decidedIn(): readonly string[] {
     return decidedIn(this.execution);
+  }
+
+  /** The Temporal run that a signature may name: an earlier one that counts as this one if it names that, or this. */
+  namedBy(signature: string | undefined): string {
+    const claimed = signature === undefined ? undefined : claimedRunId(signature);
+    return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;
   }
 
   /** Why this execution should continue as new; undefined if it need not yet. */

@@ -35,7 +35,6 @@ import {
 } from '../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
 import {
-  type Approved,
   type Asking,
   callOf,
   type CallState,
@@ -67,16 +66,11 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
       case 'waiting-for-answer':
         await waitForDecision(live, state);
         break;
-      case 'throttled':
-        if (Date.now() < state.wait.until) await waitForTurn(live, state);
-        else if (state.consent !== undefined && live.awaitsClient) await waitForClient(live, state);
-        else await dispatch(live, state);
-        break;
       case 'cleared':
-        await dispatch(live, state);
-        break;
       case 'approved':
-        if (live.awaitsClient) await waitForClient(live, state);
+      case 'throttled':
+        if (state.status === 'throttled' && Date.now() < state.wait.until) await waitForTurn(live, state);
+        else if (state.consent !== undefined && live.awaitsClient) await waitForClient(live, state);
         else await dispatch(live, state);
         break;
       case 'on-task':
@@ -340,7 +334,7 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
 }
 
 /** Waits until the client of an approved call is back, or the run hands over. Whatever has lapsed is asked again then. */
-async function waitForClient(live: LiveRun, { call: { callId }, status }: Approved | Throttled): Promise<void> {
+async function waitForClient(live: LiveRun, { call: { callId }, status }: Sendable): Promise<void> {
   const isOver = (): boolean => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== status;
   try {
     await live.away.during(callId, () => condition(isOver));
@@ -348,13 +342,6 @@ async function waitForClient(live: LiveRun, { call: { callId }, status }: Approv
     if (!isCancellation(error)) throw error;
     live.commit(ended(live.run, callId, live.withdrawal));
   }
-}
-
-/** Endings of a request that nobody has answered. */
-interface Unanswered {
-  readonly expired: () => void;
-  /** The wait was cancelled: nobody wants an answer any more. */
-  readonly withdrawn: () => void;
 }
 
 /** Waits for a decision; the call ends with its request. Not `async`, as `sentAgain`. */
@@ -367,8 +354,15 @@ export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   });
 }
 
-/** Waits until the request is answered, tells its next step, or is over. The caller may then open a new request. */
-export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Unanswered): Promise<void> {
+/**
+ * Waits until the request is answered, tells its next step, or is over. The caller may then open a new request.
+ * @param unanswered endings of a request that nobody has answered; `withdrawn`: nobody wants an answer any more
+ */
+export async function waitForAnswer(
+  live: LiveRun,
+  state: Asking,
+  unanswered: Readonly<Record<'expired' | 'withdrawn', () => void>>,
+): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
   // A request that was postponed or edited, or whose step was told, is a new object, so its timer is set again.

@@ -6,7 +6,6 @@ import { admitForget } from '../../domain/request/standing.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
-import { seenAt } from '../entity/unread.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
@@ -62,12 +61,9 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  // Earlier builds left it out of the count of inputs.
-  setHandler(
-    defineSignal(SIGNALS.present),
-    (until?: unknown) => live.notePresence(seenAt(`present-${live.nextPresence()}`, until)),
-    { description: 'The client of an approved call is there, until this time' },
-  );
+  setHandler(defineSignal(SIGNALS.present), (until?: unknown) => live.notePresence(until), {
+    description: 'The client of an approved call is there, until this time',
+  });
 
   onNudge(live, UPDATES.advance, {
     description: 'Where the run is, at once',

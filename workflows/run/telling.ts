@@ -148,7 +148,8 @@ export class Messenger {
       try {
         await scope.run(async () => await sleep(Math.max(1, at - Date.now()), { summary }));
       } catch (error) {
-        return ignoreCancellation(error);
+        if (!isCancellation(error)) throw error;
+        return;
       }
       this.#warning = undefined;
       this.#look();
@@ -292,8 +293,4 @@ function shownAs(input: MessageInput): Pick<MessageInput, 'channel' | 'event'> &
 
 function callsOf({ requests }: MessageInput): string[] {
   return requests.map(({ callId }) => callId);
-}
-
-function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }

@@ -154,14 +154,10 @@ function keyOf(status: RunStatus, asking: readonly string[]): string {
 }
 
 function whyShown(live: LiveRun): string | undefined {
-  if (live.endsAs !== undefined) return ending(live);
-  const { listing, because } = live;
+  const { endsAs, listing, because } = live;
+  if (endsAs !== undefined)
+    return `ends ${endsAs}${because === undefined ? '' : `, ${because}`}, once transcript and ledger are stored`;
   return listing.size === 0 ? because : `lists the tools of ${[...listing.items].join(', ')}`;
-}
-
-function ending({ endsAs, because }: LiveRun): string {
-  const why = because === undefined ? '' : `, ${because}`;
-  return `ends ${endsAs}${why}, once transcript and ledger are stored`;
 }
 
 /** Statuses in which a request may be open, and the run does not wait for it yet. */
