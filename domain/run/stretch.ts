@@ -12,7 +12,7 @@ import type { StretchedCall, StretchedTurn, StretchInput, StretchState } from '.
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
-import type { ModelStepResult, PreparedRun, StretchBounds } from '../../contracts/wire/run.ts';
+import type { ModelStepInput, ModelStepResult, PreparedRun, StretchBounds } from '../../contracts/wire/run.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { defined } from '../../contracts/defined.ts';
 import { dispatched, ended } from '../request/transitions.ts';
@@ -208,6 +208,30 @@ export function identityOf(
   return { namespace, workflowId, initiator, specHash };
 }
 
+/** What one stretch is asked for, by the run or by the activity with which it begins. */
+export function stretchInput(
+  step: ModelStepInput,
+  run: Run,
+  prepared: Omit<PreparedRun, 'opening'>,
+  bounds: StretchBounds,
+  { authorizations, decidedIn, grants }: Pick<StretchInput['dispatch'], 'authorizations' | 'decidedIn' | 'grants'>,
+): StretchInput {
+  const { limits, pauses, price, tally, tasks } = prepared;
+  return {
+    step,
+    state: stretchState(run, tally !== undefined),
+    bounds,
+    servers: stretchServers(prepared),
+    dispatch: {
+      decidedIn,
+      limits,
+      ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
+      ...defined({ authorizations, tasks, grants }),
+    },
+    ...defined({ price }),
+  };
+}
+
 /** The stretch with which a run begins, as the run itself would ask for it; undefined if it takes none. */
 export function firstStretch(
   { agent, policy, grants }: Pick<RunSpec, 'agent' | 'policy' | 'grants'>,
@@ -215,30 +239,21 @@ export function firstStretch(
   found: readonly Discovery[],
   place: RunPlace,
 ): StretchInput | undefined {
-  const { limits, opening, pauses, price, servers, stretch, tally, tasks } = prepared;
+  const { limits, opening, servers, stretch, tally } = prepared;
   if (stretch === undefined) return undefined;
-  return {
-    step: {
-      run: identityOf(place, prepared),
-      runId: place.runId,
-      model: agent.model,
-      turn: 1,
-      base: { length: 0, digest: EMPTY_DIGEST },
-      tail: opening,
-      toolset: toolsetOf(found, servers),
-      ...defined({ runPolicy: policy }),
-      ...(tally === undefined ? {} : { earlier: EMPTY_TALLY }),
-      ...defined({ output: agent.output }),
-    },
-    state: stretchState(startRun(place.startedAt), false),
-    bounds: { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) },
-    servers: stretchServers(prepared),
-    dispatch: {
-      decidedIn: [place.runId],
-      limits,
-      ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
-      ...defined({ tasks, grants }),
-    },
-    ...defined({ price }),
+  const step = {
+    run: identityOf(place, prepared),
+    runId: place.runId,
+    model: agent.model,
+    turn: 1,
+    base: { length: 0, digest: EMPTY_DIGEST },
+    tail: opening,
+    toolset: toolsetOf(found, servers),
+    ...defined({ runPolicy: policy }),
+    ...(tally === undefined ? {} : { earlier: EMPTY_TALLY }),
+    ...defined({ output: agent.output }),
   };
+  const bounds = { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) };
+  const given = { decidedIn: [place.runId], ...defined({ grants }) };
+  return stretchInput(step, startRun(place.startedAt), prepared, bounds, given);
 }

@@ -53,7 +53,7 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
   {
     name: 'a call whose worker is lost is handed to another one that sends it again',
     noticedIn: 'agent-run.handed-on',
-    change: replaced('askForAnswer', 'resumeActivities($$how)', '{ resumeCall: callActivities($$how).callTool }'),
+    change: replaced('askForAnswer', 'callActivities($$how)', '{ resumeCall: callActivities($$how).callTool }'),
   },
   {
     name: 'what a server asks is not put before people',

@@ -130,21 +130,18 @@ export function editActivities(summary: string) {
   });
 }
 
-/** Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. */
-export function callActivities(...call: CallOptions) {
-  return provenActivities<ToolActivities>(optionsOf(...call));
-}
-
-/** Options for asking for an answer: those of the call; if no worker serves the queue, the run asks people instead. */
-export function resumeActivities(...call: CallOptions) {
-  return provenActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
-}
-
-type CallOptions = readonly [server: ServerBinding, callTimeoutSeconds: number, summary: string, priority: RunPriority];
-
-/** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
-function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
-  return {
+/**
+ * Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. The heartbeat
+ * timeout is 30 s so that a worker under load is not taken for a dead one.
+ */
+export function callActivities(
+  server: ServerBinding,
+  callTimeoutSeconds: number,
+  summary: string,
+  priority: RunPriority,
+  more: Pick<ActivityOptions, 'scheduleToStartTimeout'> = {},
+) {
+  return provenActivities<ToolActivities>({
     ...defined({ taskQueue: server.taskQueue }),
     // The call's own deadline ends it first.
     startToCloseTimeout: (callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
@@ -152,8 +149,9 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
     summary,
+    ...more,
     priority,
-  };
+  });
 }
 
 /**

@@ -215,7 +215,7 @@ async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: E
   const answer = await editCall(live, state, decision, admitted);
   if (answer.kind === 'ack') return answer.ack;
   // The message is in history, so the ledger says what became of it.
-  refuseInLedger(live, decision, answer);
+  refuseInLedger(live, decision, answer.code);
   throw failureOf(answer.code, answer.message, answer.facts);
 }
 
@@ -227,8 +227,7 @@ async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: E
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const seen = seenAs(live, input);
   const shape = live.isSigned ? openedAnswer(seen, parseDecision) : parseDecision(seen);
-  if (shape.kind === 'bad')
-    return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
+  if (shape.kind === 'bad') return refuseInLedger(live, UNREAD, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
   const admission = (live.isSigned ? refuseUnsigned(live, decision) : undefined) ?? admitted(live, decision, now);
@@ -236,7 +235,7 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
     admission.kind === 'refuse'
       ? admission
       : (refuseUntold(decision) ?? (isEdit(decision) ? refuseFlood(live, decision) : undefined));
-  if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
+  if (refusal !== undefined) return refuseInLedger(live, decision, refusal.code);
   if (admission.kind !== 'accept') return undefined;
   if (isEdit(decision)) return editBySignal(live, admission.state, decision);
   return void acceptDecision(live, admission.state, decision, now);
@@ -254,21 +253,17 @@ function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
 
 async function editBySignal(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<void> {
   const answer = await editCall(live, state, decision, admitted);
-  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
+  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer.code);
 }
 
-function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedDecision, { code }: Refusal): void {
-  refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
-}
+type Sender = Pick<SignedDecision, 'callId' | 'decisionId' | 'approver'>;
+
+const UNREAD: Sender = { callId: 'unknown', decisionId: 'unknown', approver: { id: 'unknown', groups: [] } };
 
 /** Records the refusal, unless the ledger already has its last entry. */
-function refuseSignal(
-  live: LiveRun,
-  who: { callId: string; decisionId: string; approver: string },
-  code: ErrorCode,
-): void {
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: Sender, code: ErrorCode): void {
   if (live.closing) return;
-  live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+  live.record({ kind: 'decision.refused', callId, decisionId, approver: approver.id, code });
 }
 
 export function closed(): ApplicationFailure {

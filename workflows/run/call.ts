@@ -49,7 +49,7 @@ import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { byWhoseWord, summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, seenAs } from '../entity/unread.ts';
 import { followTask } from '../legacy-2025/tasks.ts';
-import { callActivities, resumeActivities } from './activities.ts';
+import { callActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
@@ -125,7 +125,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
-    const gone = consent.made.standing === undefined ? undefined : noLongerAnswered(live, consent, Date.now());
+    const gone = noLongerAnswered(live, consent, Date.now());
     if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
@@ -284,7 +284,9 @@ async function askForAnswer(
   try {
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
-    const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
+    // If no worker serves the queue, the run asks people instead.
+    const most = { scheduleToStartTimeout: '5m' } as const;
+    const { resumeCall } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority, most);
     return afterAsking(
       lost,
       answered(live, 'resumeCall', await live.flights.run(() => resumeCall({ ...input, resume }))),

@@ -3,18 +3,9 @@ import { patched } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Consent } from '../../contracts/wire/carry.ts';
-import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import {
-  admitForget,
-  callsApprovedBy,
-  forget,
-  FORGOTTEN,
-  lost,
-  proofOf,
-  standingOf,
-} from '../../domain/request/standing.ts';
-import type { Dispatched, InFlight } from '../../domain/state/run.ts';
+import { admitForget, callsApprovedBy, forget, FORGOTTEN, lost, standingOf } from '../../domain/request/standing.ts';
+import type { Dispatched } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
@@ -43,9 +34,4 @@ export function noLongerAnswered(
 export function dropRefused(live: LiveRun, { consent }: Dispatched, code: string): void {
   const standing = consent?.made.standing;
   if (standing !== undefined) live.commit(lost(live.run, standing, code));
-}
-
-export function standingProof(live: LiveRun, { consent }: InFlight): DispatchProof | undefined {
-  const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
-  return standing === undefined ? undefined : proofOf(standing);
 }
