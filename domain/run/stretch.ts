@@ -214,7 +214,7 @@ export function stretchInput(
   run: Run,
   prepared: Omit<PreparedRun, 'opening'>,
   bounds: StretchBounds,
-  { authorizations, decidedIn, grants }: Pick<StretchInput['dispatch'], 'authorizations' | 'decidedIn' | 'grants'>,
+  { decidedIn, ...given }: Omit<StretchInput['dispatch'], 'limits' | 'input' | 'tasks'>,
 ): StretchInput {
   const { limits, pauses, price, tally, tasks } = prepared;
   return {
@@ -226,7 +226,7 @@ export function stretchInput(
       decidedIn,
       limits,
       ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
-      ...defined({ authorizations, tasks, grants }),
+      ...defined({ authorizations: given.authorizations, signedSpec: given.signedSpec, tasks, grants: given.grants }),
     },
     ...defined({ price }),
   };

@@ -139,7 +139,6 @@ export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }
 
-/** Asks one server for its tools, with the grant that the run was started with. */
 export function listingInput(
   run: RunIdentity,
   grants: readonly Grant[] | undefined,

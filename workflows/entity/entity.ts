@@ -30,28 +30,14 @@ interface Carried {
 }
 
 /** Knows what is under way: an item is in it from the beginning of its work to the end. */
-export class UnderWay<Item> {
-  readonly #items = new Set<Item>();
-
-  get items(): ReadonlySet<Item> {
-    return this.#items;
-  }
-
-  get size(): number {
-    return this.#items.size;
-  }
-
-  has(item: Item): boolean {
-    return this.#items.has(item);
-  }
-
+export class UnderWay<Item> extends Set<Item> {
   /**
    * Not `async`: one more promise would change the order of commands in recorded runs (INV-D1).
    * @param work fails by its promise alone: after an error that it throws at once, the item would stay
    */
   during<Result>(item: Item, work: () => Promise<Result>): Promise<Result> {
-    this.#items.add(item);
-    const over = (): void => void this.#items.delete(item);
+    this.add(item);
+    const over = (): void => void this.delete(item);
     const result = work();
     result.then(over, over);
     return result;
@@ -119,35 +105,25 @@ export abstract class Entity {
 // The messages that runs and catalogs both take. The storing of a segment asks both queries, page by page.
 
 export function serveEntity(entity: Entity): void {
-  setHandler(defineQuery(QUERIES.transcript), (from?: unknown, to?: unknown) => transcriptPage(entity, from, to));
-  setHandler(defineQuery(QUERIES.ledger), (from?: unknown, to?: unknown) => ledgerPage(entity, from, to));
+  const { journal } = entity;
+  setHandler(defineQuery(QUERIES.transcript), (...asked: Bounds): TranscriptPage => {
+    const { transcriptFrom, transcriptLength: total, segment } = journal;
+    const [from, to] = boundsOf(asked, total);
+    const messages = [...pageOf(journal.messages(from, to))];
+    return { from: Math.max(from, transcriptFrom), total, messages, ...defined({ segment }) };
+  });
+  setHandler(defineQuery(QUERIES.ledger), (...asked: Bounds): LedgerPage => {
+    const { ledgerFrom, ledgerLength: total, ledgerHead: head, segment } = journal;
+    const [from, to] = boundsOf(asked, total);
+    const entries = [...pageOf(journal.entries(from, to))];
+    return { from: Math.max(from, ledgerFrom), total, head, entries, ...defined({ segment }) };
+  });
   setHandler(defineSignal(SIGNALS.nudge), () => entity.nudge(), {
     description: 'Continue as new at the next safe point',
   });
 }
 
-function transcriptPage({ journal }: Entity, ...asked: Bounds): TranscriptPage {
-  const [from, to] = boundsOf(asked, journal.transcriptLength);
-  return {
-    from: Math.max(from, journal.transcriptFrom),
-    total: journal.transcriptLength,
-    messages: [...pageOf(journal.messages(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-function ledgerPage({ journal }: Entity, ...asked: Bounds): LedgerPage {
-  const [from, to] = boundsOf(asked, journal.ledgerLength);
-  return {
-    from: Math.max(from, journal.ledgerFrom),
-    total: journal.ledgerLength,
-    head: journal.ledgerHead,
-    entries: [...pageOf(journal.entries(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-type Bounds = readonly [from: unknown, to: unknown];
+type Bounds = [from?: unknown, to?: unknown];
 
 /** Bounds of a page; a missing one means everything. @throws ApplicationFailure if one is not a whole number */
 function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {

@@ -82,7 +82,6 @@ export function stretchActivities(
   });
 }
 
-/** Time of one model step. */
 const STEP_SECONDS = 900;
 /** Two tokens, two sessions after a 401, and storing the result. */
 const BESIDE_CALL_SECONDS = 90;

@@ -15,7 +15,7 @@ import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure }
 import { isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
-import type { Unsure } from '../../contracts/wire/carry.ts';
+import type { Consent, Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { elicitationClosed, elicitationTold } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
@@ -33,6 +33,7 @@ import {
   waitBeforeNext,
   waitedOut,
 } from '../../domain/request/throttling.ts';
+import { FORGOTTEN, lost as withoutStanding, standingOf } from '../../domain/request/standing.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
 import {
   type Asking,
@@ -53,8 +54,9 @@ import { callActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
-import { dropRefused, noLongerAnswered } from './standing.ts';
 import { condition } from '../interceptors/condition.ts';
+
+type Reopening = Extract<DispatchResult, { kind: 'reopen' }>;
 
 /** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
@@ -125,7 +127,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
-    const gone = noLongerAnswered(live, consent, Date.now());
+    const gone = noLongerAnswered(live, consent);
     if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
@@ -143,6 +145,18 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const again = sentAgain(live, flight, result);
   if (again === undefined) conclude(live, flight, result, handedAt);
   else await again;
+}
+
+/** Why people must be asked after all about a call that a standing decision had answered. */
+function noLongerAnswered({ run }: LiveRun, { made: { standing } }: Consent): Reopening | undefined {
+  if (standing === undefined || standingOf(run, standing, Date.now()) !== undefined) return undefined;
+  return { kind: 'reopen', code: 'STANDING_LOST', message: FORGOTTEN };
+}
+
+/** Ends a standing decision that a dispatch did not accept as consent, so that people are asked about the next call. */
+function dropRefused(live: LiveRun, { consent }: Dispatched, code: string): void {
+  const standing = consent?.made.standing;
+  if (standing !== undefined) live.commit(withoutStanding(live.run, standing, code));
 }
 
 /**
@@ -196,7 +210,7 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
   }
 }
 
-function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
+function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Reopening): void {
   const isAnew = state.attempts > 0 && patched('as-documented');
   const fallback = fallbackOf(live, state);
   live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallback, Date.now(), isAnew));

@@ -1,8 +1,9 @@
 /** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
-import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
+import { defineSignal, patched, setHandler, workflowInfo } from '@temporalio/workflow';
 import { SIGNALS, UPDATES } from '../../contracts/names.ts';
+import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
-import { admitForget } from '../../domain/request/standing.ts';
+import { admitForget, callsApprovedBy, forget } from '../../domain/request/standing.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
@@ -10,7 +11,6 @@ import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
 import { serveQueries } from './visibility.ts';
-import { forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
 /** One function, because it is the list of the messages that a run takes. */
@@ -81,4 +81,16 @@ export function registerHandlers(live: LiveRun): void {
 
 function advance(live: LiveRun): Advance {
   return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
+}
+
+/** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
+function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
+  const admission = admitForget(live.run, message);
+  if (admission.kind === 'repeat') return admission.ack;
+  refuseWith(admission);
+  const { standing } = admission;
+  const isAnew = callsApprovedBy(live.run, standing).length > 0 && patched('as-documented');
+  const { ack, ...change } = forget(live.run, standing, message, live.ids, Date.now(), isAnew);
+  live.commit(change);
+  return ack;
 }

@@ -403,7 +403,7 @@ export class LiveRun extends Entity {
 
   /** Ends the stretch under way: it begins nothing more, and returns what was done. */
   endStretch(): void {
-    for (const scope of this.stretching.items) scope.cancel();
+    for (const scope of this.stretching) scope.cancel();
   }
 
   /** @param at epoch ms, at which the facts happened */

@@ -91,6 +91,7 @@ function inputOf(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): St
     {
       decidedIn,
       ...(proofs.length === 0 ? {} : { authorizations: Object.fromEntries(proofs) }),
+      ...live.signedSpec,
       ...defined({ grants: spec.grants }),
     },
   );

@@ -157,7 +157,7 @@ function whyShown(live: LiveRun): string | undefined {
   const { endsAs, listing, because } = live;
   if (endsAs !== undefined)
     return `ends ${endsAs}${because === undefined ? '' : `, ${because}`}, once transcript and ledger are stored`;
-  return listing.size === 0 ? because : `lists the tools of ${[...listing.items].join(', ')}`;
+  return listing.size === 0 ? because : `lists the tools of ${[...listing].join(', ')}`;
 }
 
 /** Statuses in which a request may be open, and the run does not wait for it yet. */
@@ -201,7 +201,7 @@ function stateOf(live: LiveRun): RunState {
     ...defined({ segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
-    ...(live.listing.size === 0 ? {} : { listing: [...live.listing.items] }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
     ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
     ...(live.flights.consideredCancelled ? { cancelsCalls: true } : {}),
