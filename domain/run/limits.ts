@@ -128,14 +128,10 @@ const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
   const known = Object.hasOwn(tally.tools, key) ? tally.tools[key] : undefined;
-  if (known === undefined && !hasRoom(tally, key)) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
-  return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
-}
-
-function hasRoom({ tools }: Tally, key: string): boolean {
   // Names are usually ASCII; three bytes per UTF-16 unit is the most that UTF-8 takes.
-  const bytes = [...Object.keys(tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
-  return bytes <= TALLY_BYTES;
+  const bytes = [...Object.keys(tally.tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
+  if (known === undefined && bytes > TALLY_BYTES) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
+  return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
 }
 
 /** Adds the outcomes of a closed turn. @param states all settled */

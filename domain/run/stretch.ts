@@ -79,13 +79,12 @@ export function leavesWhole({ calls }: Run, { servers, state: { refused = [] } }
 
 /** The calls of a turn as they are put on record before they leave. */
 export function toLeave({ calls }: Run, at: number): StretchedCall[] {
-  return calls.flatMap((state) =>
-    state.status === 'cleared' ? [{ callId: state.call.callId, digest: digestOf(state), sentAt: at }] : [],
-  );
-}
-
-function digestOf({ call, judgement }: Cleared): string {
-  return hashOf({ target: judgement.target, arguments: call.arguments });
+  return calls.flatMap((state) => {
+    if (state.status !== 'cleared') return [];
+    const { call, judgement } = state;
+    const digest = hashOf({ target: judgement.target, arguments: call.arguments });
+    return [{ callId: call.callId, digest, sentAt: at }];
+  });
 }
 
 /** True if a result needs nothing more of the run than to be recorded. */

@@ -8,7 +8,6 @@ import { defined } from '../../contracts/defined.ts';
 import { WAITS_FOR } from '../../contracts/names.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
-import type { Extension } from '../../contracts/wire/carry.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
@@ -182,7 +181,8 @@ function requestLines(state: Asking): string[] {
       : undefined,
     remindedAt && `  - reminded at ${new Date(remindedAt).toISOString()}`,
     escalatedAt && `  - others are asked since ${new Date(escalatedAt).toISOString()}`,
-    request.extended && `  - postponed by ${markdown(postponers(request.extended.by))}`,
+    request.extended &&
+      `  - postponed by ${markdown([...new Set(request.extended.by.map(({ decision }) => decision.approver.id))].join(', '))}`,
     voices.length === 0 ? undefined : `  - agreed so far: ${markdown(voices.join(', '))}`,
     `  - arguments: ${codeSpan(argumentsLine(withoutRedacted(call.arguments, judgement.redact)))}`,
     duplicateOf === undefined
@@ -242,10 +242,6 @@ function inputLines({ requests, round, held }: InputPause): string[] {
     ...(more > 0 ? [`    - and ${more} more`] : []),
     '  - answer: `countersign answer`',
   ];
-}
-
-function postponers(extensions: readonly Extension[]): string {
-  return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
 /** At most 1.5 KiB: count, next deadline, and the first five requests without arguments, fewer if names are long. */

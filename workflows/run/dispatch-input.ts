@@ -45,7 +45,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...defined({ mayHaveRun: state.again }),
     ...inputTo(live, state),
-    ...authorizationProofs(live, state),
+    ...proofsOf(authorizationsOf(live.run, state)),
     ...linkOf(live, state),
     ...holdOf(live, state),
     resumable: true,
@@ -103,11 +103,6 @@ function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input
   return {
     input: input === undefined ? { provided: [] } : { provided: input.provided.map(provisionProof), leg: input.leg },
   };
-}
-
-function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  if (state.authorized === undefined && live.run.grants === undefined) return {};
-  return proofsOf(authorizationsOf(live.run, state));
 }
 
 /** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */

@@ -5,8 +5,8 @@
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope, patched } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
-import type { JudgeInput } from '../../contracts/wire/run.ts';
 import { type Admission, admit, refuseLong } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
 import { admitSigned } from '../../domain/request/signed-answer.ts';
@@ -89,6 +89,7 @@ async function verdictOn(
   scope: CancellationScope,
 ): Promise<EditVerdict | undefined> {
   try {
+    const { earlier } = live.earlier;
     const { judge } = editActivities(summaryOf(state, `judge the edit of ${decision.approver.id}`));
     const answer = await scope.run(() =>
       judge({
@@ -96,7 +97,7 @@ async function verdictOn(
         toolset: live.toolset,
         runPolicy: live.spec.policy,
         calls: [{ ...state.call, arguments: decision.arguments }],
-        ...earlierCalls(live, state.call.callId),
+        ...defined({ earlier: earlier && earlierThan(earlier, live.run.calls, state.call.callId) }),
       }),
     );
     const { judgements, policyVersion } = answered(live, 'judge', answer);
@@ -108,11 +109,6 @@ async function verdictOn(
     // The verdict did not come in time, or was cancelled with the run.
     return undefined;
   }
-}
-
-function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'> {
-  const { earlier } = live.earlier;
-  return earlier === undefined ? {} : { earlier: earlierThan(earlier, live.run.calls, callId) };
 }
 
 /** Cancels the judging of edits, so that their senders get an answer before the run is over. */

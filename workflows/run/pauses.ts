@@ -1,7 +1,6 @@
 /** Opens requests about something other than consent, only in runs prepared for it; `answers.ts` takes the answers. */
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { authorizationPause } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
@@ -58,11 +57,6 @@ export function askAnew(live: LiveRun, flight: Dispatched, why: Extract<Dispatch
   };
   live.commit(pausedFor(live.run, flight.call.callId, retry.request.about, pausing, live.ids));
   return true;
-}
-
-/** How long people have, in seconds, if no rule of a call says so. */
-export function deadlineOfAnswers({ prepared }: LiveRun): number {
-  return prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS;
 }
 
 /** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */

@@ -15,9 +15,9 @@ import {
 } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { PENDING_MEMO, QUERIES, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
-import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
-import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
+import type { MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { grantEnd, grantEnds, instantOf, shownOf } from '../../domain/request/deadline.ts';
 import { isFixed } from '../../domain/request/decision.ts';
@@ -218,8 +218,8 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
     return [];
   const { ids } = live;
   const { call, edit, duplicateOf } = state;
+  const { remindedAt, escalatedAt } = shownOf(request);
   const made = decisionOn(state);
-  const votes = votesOn(state, request, made);
   return [
     {
       ...ids,
@@ -239,13 +239,18 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       approvers: request.approvers,
       openedAt: instantOf(request.openedAt),
       deadline: instantOf(request.deadline),
-      ...shownTimes(request),
+      ...(remindedAt === undefined ? {} : { remindedAt: instantOf(remindedAt) }),
+      ...(escalatedAt === undefined ? {} : { escalatedAt: instantOf(escalatedAt) }),
       ...grantEnd(live, target.server, request.deadline),
-      ...defined({ extensions: request.extended?.by.map(shownExtension) }),
+      ...defined({
+        extensions: request.extended?.by.map(({ decision: { approver, until }, decidedAt }) => ({
+          approver,
+          at: instantOf(decidedAt),
+          until,
+        })),
+      }),
       ...defined({ reopenedBecause: request.because, duplicateOf }),
-      ...(votes === undefined
-        ? {}
-        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instantOf(decidedAt) })) }),
+      ...defined({ votes: votesOn(state, request, made) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
       ...(state.status === 'waiting-for-consent' && isFixed(state) ? { asItIs: true as const } : {}),
@@ -257,13 +262,13 @@ function votesOn(
   state: CallState,
   { about }: OpenRequest,
   made: MadeDecision | undefined,
-): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
-  if (about !== undefined)
-    return state.status === 'waiting-for-answer'
-      ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
-      : undefined;
+): ApprovalRequest['votes'] | undefined {
+  if (about !== undefined) {
+    const agreed = state.status === 'waiting-for-answer' ? state.agreed : undefined;
+    return agreed?.map(({ answer: { approver }, decidedAt }) => ({ approver, at: instantOf(decidedAt) }));
+  }
   const votes = state.status === 'waiting-for-consent' ? state.votes : made?.further;
-  return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
+  return votes?.map(({ decision: { approver }, decidedAt }) => ({ approver, at: instantOf(decidedAt) }));
 }
 
 function decidedBy(
@@ -276,16 +281,4 @@ function decidedBy(
   // The consent with which the call left is no answer to the question that is open now.
   if (about !== undefined || made === undefined) return {};
   return { decidedBy: made.decision.approver, decidedAt: instantOf(made.decidedAt) };
-}
-
-function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
-  const { remindedAt, escalatedAt } = shownOf(request);
-  return {
-    ...(remindedAt === undefined ? {} : { remindedAt: instantOf(remindedAt) }),
-    ...(escalatedAt === undefined ? {} : { escalatedAt: instantOf(escalatedAt) }),
-  };
-}
-
-function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
-  return { approver: decision.approver, at: instantOf(decidedAt), until: decision.until };
 }
