@@ -48,7 +48,6 @@ export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
   );
 }
 
-/** Returns why no provider may call the server, and what else can be done. */
 function obstacleTo({ model, canHost, isBound, hasCatalog }: Executing): string | undefined {
   if (hasCatalog)
     return `its tools are set by a catalog, which lists and calls them itself. Take it out of the catalog`;

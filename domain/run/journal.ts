@@ -58,7 +58,7 @@ export class Journal {
   readonly segment: ArtifactRef | undefined;
   readonly #entries: LedgerEntry[];
   readonly #messages: Message[] = [];
-  #ledgerHead: string;
+  readonly #headBefore: string;
   #transcriptDigest: string;
 
   constructor(head: JournalHead) {
@@ -66,7 +66,7 @@ export class Journal {
     this.transcriptFrom = head.transcriptLength;
     this.segment = head.segment;
     this.#entries = [...(head.since ?? [])];
-    this.#ledgerHead = this.#entries.at(-1)?.hash ?? head.ledgerHead;
+    this.#headBefore = head.ledgerHead;
     this.#transcriptDigest = head.transcriptDigest;
   }
 
@@ -75,7 +75,7 @@ export class Journal {
   }
 
   get ledgerHead(): string {
-    return this.#ledgerHead;
+    return this.#entries.at(-1)?.hash ?? this.#headBefore;
   }
 
   get transcriptLength(): number {
@@ -94,9 +94,7 @@ export class Journal {
 
   /** @param at epoch ms */
   record(at: number, fact: LedgerFact): void {
-    const entry = sealEntry(this.ledgerLength, this.#ledgerHead, at, fact);
-    this.#entries.push(entry);
-    this.#ledgerHead = entry.hash;
+    this.#entries.push(sealEntry(this.ledgerLength, this.ledgerHead, at, fact));
   }
 
   append(message: Message): void {
@@ -118,7 +116,7 @@ export class Journal {
     const since = this.entries(stored, this.ledgerLength);
     return {
       ledgerLength: stored,
-      ledgerHead: since[0]?.prev ?? this.#ledgerHead,
+      ledgerHead: since[0]?.prev ?? this.ledgerHead,
       ...(since.length === 0 ? {} : { since }),
       transcriptLength: this.transcriptLength,
       transcriptDigest: this.#transcriptDigest,

@@ -4,7 +4,8 @@
  * 1. Reaching a limit is a named outcome, never a failing workflow task.
  * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.
  */
-import type { ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
+import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Counted, LimitsState, Spent, Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
@@ -13,14 +14,12 @@ import type { ModelPrice } from '../../contracts/wire/run.ts';
 import { type CallState, judgementOf, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 
-export interface ReachedLimit {
-  readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
-  /** The bound that was reached; millionths if the limit is `spend`. */
-  readonly value: number;
-}
-
-/** The limit that forbids another model step, if any. @param now epoch ms */
-export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
+/** The limit that forbids another model step, if any; in millionths if it is `spend`. @param now epoch ms */
+export function reachedLimit(
+  run: Run,
+  limits: Limits,
+  now: number,
+): Omit<Extract<LedgerFact, { kind: 'limit.reached' }>, 'kind'> | undefined {
   if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
   if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
   if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
@@ -59,48 +58,33 @@ export function limitsState(run: Run, limits: Limits): LimitsState {
 }
 
 /**
- * Returns the calls of a turn that exceed a limit, as call id → denial. The rest of the turn is not touched (INV-G3).
+ * Denies the calls of a turn that exceed a limit; the rest of the turn is not touched (INV-G3).
  * @param callsBefore calls of the run before this turn
  */
-export function overLimit(
-  calls: readonly ProposedCall[],
-  limits: Limits,
-  callsBefore: number,
-): ReadonlyMap<string, Extract<Verdict, { kind: 'deny' }>> {
-  const denied = new Map<string, Extract<Verdict, { kind: 'deny' }>>();
+export function overLimit(calls: readonly ProposedCall[], limits: Limits, callsBefore: number): Judgement[] {
   let bytesOfTurn = 0;
-  for (const [index, call] of calls.entries()) {
-    const bytes = byteLength(canonicalJson(call.arguments));
+  return calls.flatMap(({ callId, arguments: given }, index) => {
+    const deny = (limit: string, code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE', message: string): Judgement => ({
+      callId,
+      verdict: { kind: 'deny', rules: [`limits/${limit}`], code, message },
+      repeatable: false,
+    });
+    const bytes = byteLength(canonicalJson(given));
     if (index >= limits.callsPerTurn)
-      deny(call, 'callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
-    else if (callsBefore + index >= limits.calls)
-      deny(call, 'calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
-    else if (bytes > limits.argumentBytes)
-      deny(
-        call,
-        'argumentBytes',
-        'ARGUMENTS_TOO_LARGE',
-        `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`,
-      );
-    else if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
-      deny(
-        call,
-        'argumentBytesPerTurn',
-        'ARGUMENTS_TOO_LARGE',
-        `Arguments of one turn may have ${limits.argumentBytesPerTurn} bytes together.`,
-      );
-    } else bytesOfTurn += bytes;
-  }
-  return denied;
-
-  function deny(
-    { callId }: ProposedCall,
-    limit: string,
-    code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE',
-    message: string,
-  ): void {
-    denied.set(callId, { kind: 'deny', rules: [`limits/${limit}`], code, message });
-  }
+      return deny('callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
+    if (callsBefore + index >= limits.calls)
+      return deny('calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
+    if (bytes > limits.argumentBytes) {
+      const message = `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`;
+      return deny('argumentBytes', 'ARGUMENTS_TOO_LARGE', message);
+    }
+    if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
+      const message = `Arguments of one turn may have ${limits.argumentBytesPerTurn} bytes together.`;
+      return deny('argumentBytesPerTurn', 'ARGUMENTS_TOO_LARGE', message);
+    }
+    bytesOfTurn += bytes;
+    return [];
+  });
 }
 
 const MILLION = 1_000_000n;
@@ -144,14 +128,10 @@ const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
   const known = Object.hasOwn(tally.tools, key) ? tally.tools[key] : undefined;
-  if (known === undefined && !hasRoom(tally, key)) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
-  return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
-}
-
-function hasRoom({ tools }: Tally, key: string): boolean {
   // Names are usually ASCII; three bytes per UTF-16 unit is the most that UTF-8 takes.
-  const bytes = [...Object.keys(tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
-  return bytes <= TALLY_BYTES;
+  const bytes = [...Object.keys(tally.tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
+  if (known === undefined && bytes > TALLY_BYTES) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
+  return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
 }
 
 /** Adds the outcomes of a closed turn. @param states all settled */
@@ -169,14 +149,9 @@ export function withOpen(tally: Tally, keys: readonly string[]): Tally {
 
 /** The tally that the judge saw: closed turns, and the calls before it in its turn that were not denied. */
 export function earlierThan(tally: Tally, states: readonly CallState[], callId: string): Tally {
-  const before = states.slice(
-    0,
-    states.findIndex(({ call }) => call.callId === callId),
-  );
-  return withOpen(
-    tally,
-    before.flatMap((state) => (isDenied(state) ? [] : (keyOf(state) ?? []))),
-  );
+  const at = states.findIndex(({ call }) => call.callId === callId);
+  const keys = states.slice(0, at).flatMap((state) => (isDenied(state) ? [] : (keyOf(state) ?? [])));
+  return withOpen(tally, keys);
 }
 
 export function toolKey({ server, tool }: { readonly server: string; readonly tool: string }): string {

@@ -9,7 +9,6 @@ import { ended } from '../request/transitions.ts';
 import { askingCalls, type Change, isSendable, MOST_ANSWERED, type Run } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { withoutRefusals } from './turn.ts';
 
 /**
  * Most bytes of messages that may wait for the end of a turn, as the JSON in which they are carried through
@@ -26,18 +25,14 @@ const HASH_CHARACTERS = 32;
 /** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
-  const bytes = [...run.queue, say].reduce((sum, { text }) => sum + carriedBytes(text), 0);
+  // Without the quotes around each.
+  const bytes = [...run.queue, say].reduce((sum, { text }) => sum + byteLength(JSON.stringify(text)) - 2, 0);
   const isFull = run.queue.length >= MOST_MESSAGES;
   if (run.queue.length === 0 || (!isFull && bytes <= MOST_QUEUED)) return undefined;
   const most = isFull ? `${MOST_MESSAGES} messages` : `${MOST_QUEUED} bytes`;
   return refuse('LIMIT_REACHED', `More than ${most} would wait for the end of the turn; send it again then.`, {
     limit: 'queue',
   });
-}
-
-/** Without the quotes around it. */
-function carriedBytes(text: string): number {
-  return byteLength(JSON.stringify(text)) - 2;
 }
 
 /** Refuses another message under a known id; asked again while recording, as two may pass the validator in one task. */
@@ -112,8 +107,9 @@ export function stopped(run: Run, stop: Stop): Change {
   };
 }
 
+/** The waiting messages are read: what was refused before them may be asked again. */
 export function unqueued(run: Run): Run {
-  return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
+  return run.queue.length === 0 ? run : { ...run, refusals: [], queue: [] };
 }
 
 function hashOfSaid({ text, from, interrupt }: Say): string {

@@ -46,17 +46,13 @@ export function screenSpec(spec: unknown, advice = ROTATE): Finding | undefined 
 
 function secretIn(value: unknown, path: string, key: string, advice: string): Finding | undefined {
   if (typeof value === 'string') return secretText(value, path, key, advice);
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) {
-      const found = secretIn(item, `${path}[${index}]`, '', advice);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
   // Schemas and policies name properties without values; a sealed grant is ciphertext.
-  if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
+  if (typeof value !== 'object' || value === null || key === 'output' || key === 'tools' || key === 'jwe')
+    return undefined;
   for (const [name, item] of Object.entries(value)) {
-    const found = secretIn(item, `${path}.${name}`, name, advice);
+    const found = Array.isArray(value)
+      ? secretIn(item, `${path}[${name}]`, '', advice)
+      : secretIn(item, `${path}.${name}`, name, advice);
     if (found !== undefined) return found;
   }
   return undefined;

@@ -12,7 +12,7 @@ import type { StretchedCall, StretchedTurn, StretchInput, StretchState } from '.
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
-import type { ModelStepResult, PreparedRun, StretchBounds } from '../../contracts/wire/run.ts';
+import type { ModelStepInput, ModelStepResult, PreparedRun, StretchBounds } from '../../contracts/wire/run.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { defined } from '../../contracts/defined.ts';
 import { dispatched, ended } from '../request/transitions.ts';
@@ -79,13 +79,12 @@ export function leavesWhole({ calls }: Run, { servers, state: { refused = [] } }
 
 /** The calls of a turn as they are put on record before they leave. */
 export function toLeave({ calls }: Run, at: number): StretchedCall[] {
-  return calls.flatMap((state) =>
-    state.status === 'cleared' ? [{ callId: state.call.callId, digest: digestOf(state), sentAt: at }] : [],
-  );
-}
-
-function digestOf({ call, judgement }: Cleared): string {
-  return hashOf({ target: judgement.target, arguments: call.arguments });
+  return calls.flatMap((state) => {
+    if (state.status !== 'cleared') return [];
+    const { call, judgement } = state;
+    const digest = hashOf({ target: judgement.target, arguments: call.arguments });
+    return [{ callId: call.callId, digest, sentAt: at }];
+  });
 }
 
 /** True if a result needs nothing more of the run than to be recorded. */
@@ -208,6 +207,30 @@ export function identityOf(
   return { namespace, workflowId, initiator, specHash };
 }
 
+/** What one stretch is asked for, by the run or by the activity with which it begins. */
+export function stretchInput(
+  step: ModelStepInput,
+  run: Run,
+  prepared: Omit<PreparedRun, 'opening'>,
+  bounds: StretchBounds,
+  { decidedIn, ...given }: Omit<StretchInput['dispatch'], 'limits' | 'input' | 'tasks'>,
+): StretchInput {
+  const { limits, pauses, price, tally, tasks } = prepared;
+  return {
+    step,
+    state: stretchState(run, tally !== undefined),
+    bounds,
+    servers: stretchServers(prepared),
+    dispatch: {
+      decidedIn,
+      limits,
+      ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
+      ...defined({ authorizations: given.authorizations, signedSpec: given.signedSpec, tasks, grants: given.grants }),
+    },
+    ...defined({ price }),
+  };
+}
+
 /** The stretch with which a run begins, as the run itself would ask for it; undefined if it takes none. */
 export function firstStretch(
   { agent, policy, grants }: Pick<RunSpec, 'agent' | 'policy' | 'grants'>,
@@ -215,30 +238,21 @@ export function firstStretch(
   found: readonly Discovery[],
   place: RunPlace,
 ): StretchInput | undefined {
-  const { limits, opening, pauses, price, servers, stretch, tally, tasks } = prepared;
+  const { limits, opening, servers, stretch, tally } = prepared;
   if (stretch === undefined) return undefined;
-  return {
-    step: {
-      run: identityOf(place, prepared),
-      runId: place.runId,
-      model: agent.model,
-      turn: 1,
-      base: { length: 0, digest: EMPTY_DIGEST },
-      tail: opening,
-      toolset: toolsetOf(found, servers),
-      ...defined({ runPolicy: policy }),
-      ...(tally === undefined ? {} : { earlier: EMPTY_TALLY }),
-      ...defined({ output: agent.output }),
-    },
-    state: stretchState(startRun(place.startedAt), false),
-    bounds: { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) },
-    servers: stretchServers(prepared),
-    dispatch: {
-      decidedIn: [place.runId],
-      limits,
-      ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
-      ...defined({ tasks, grants }),
-    },
-    ...defined({ price }),
+  const step = {
+    run: identityOf(place, prepared),
+    runId: place.runId,
+    model: agent.model,
+    turn: 1,
+    base: { length: 0, digest: EMPTY_DIGEST },
+    tail: opening,
+    toolset: toolsetOf(found, servers),
+    ...defined({ runPolicy: policy }),
+    ...(tally === undefined ? {} : { earlier: EMPTY_TALLY }),
+    ...defined({ output: agent.output }),
   };
+  const bounds = { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) };
+  const given = { decidedIn: [place.runId], ...defined({ grants }) };
+  return stretchInput(step, startRun(place.startedAt), prepared, bounds, given);
 }

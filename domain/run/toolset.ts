@@ -10,7 +10,7 @@ import { defined } from '../../contracts/defined.ts';
 import { type CallId, callIdOf, isListing } from '../../contracts/names.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { Discovery, HostedBy, ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Discovery, ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Settled } from '../../contracts/wire/carry.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
@@ -22,18 +22,11 @@ import { paused, type Pausing } from '../request/pause.ts';
 import { callOf, type Change, type InFlight, replaceCall, resolvedOf, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 
-export interface OfferedTool {
+export interface OfferedTool extends Omit<ServerTools, 'tools'> {
   /** The name that the model sees: `^[a-zA-Z0-9_-]{1,64}$`, the strictest of the providers. */
   readonly modelName: string;
-  readonly server: string;
-  readonly serverUrl: string;
   readonly definition: ToolDefinition;
   readonly hash: string;
-  /** Number of refreshes of the server's catalog at the time of pinning; absent if there was no catalog. */
-  readonly catalogRefreshes?: number;
-  readonly reachedBy?: string;
-  /** Set if the provider of a model calls the server. */
-  readonly hosted?: HostedBy;
 }
 
 export interface ToolsetPart {
@@ -48,16 +41,10 @@ const HASH_LENGTH = 16;
 const HASHED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
 
 export function assembleToolset(parts: readonly ToolsetPart[]): OfferedTool[] {
-  const allowed = parts.flatMap(({ tools, allowedTools }) =>
-    tools.tools
+  const allowed = parts.flatMap(({ tools: { tools, ...from }, allowedTools }) =>
+    tools
       .filter(({ definition }) => allowedTools === undefined || allowedTools.includes(definition.name))
-      .map(({ definition, hash }) => ({
-        server: tools.server,
-        serverUrl: tools.serverUrl,
-        definition,
-        hash,
-        ...defined({ catalogRefreshes: tools.catalogRefreshes, reachedBy: tools.reachedBy, hosted: tools.hosted }),
-      })),
+      .map((tool) => ({ ...from, ...tool })),
   );
   const seen = new Set<string>();
   const offered = allowed.filter(({ server, definition }) => {
@@ -94,8 +81,6 @@ function hashedName(server: string, tool: string): string {
 //    requests. No model proposed the list: it is not counted, not dispatched and not told to a model.
 // 2. People are asked about a list as often as about a call (`MOST_AUTHORIZATIONS`), and not more.
 
-export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
-
 const LIST = 'tools/list';
 
 /** Opens a request for the authorization; undefined once the list was asked about too often. */
@@ -122,7 +107,7 @@ export function listed(run: Run): Run {
 }
 
 /** Returns why a list was refused, after people did not help. */
-export function whyEnded({ request, outcome }: Settled): Unhelped {
+export function whyEnded({ request, outcome }: Settled): Pick<AuthorizationNeed, 'reason' | 'message'> {
   const about = request?.about;
   if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };
   const { reason, message } = about;
@@ -154,7 +139,6 @@ export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }
 
-/** Asks one server for its tools, with the grant that the run was started with. */
 export function listingInput(
   run: RunIdentity,
   grants: readonly Grant[] | undefined,

@@ -64,8 +64,7 @@ export function judgementsOn(
   limits: Limits,
   callsBefore: number,
 ): Judgement[] {
-  const over = [...overLimit(calls, limits, callsBefore)];
-  return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...verdicts];
+  return [...overLimit(calls, limits, callsBefore), ...verdicts];
 }
 
 /** The input of a dispatch. A run adds what people said; a stretch sends what policy allowed. */
@@ -175,11 +174,6 @@ function withRefusals(run: Run): Run {
   return { ...run, refusals: [...run.refusals.filter(isNew), ...added].slice(-MOST_REFUSALS) };
 }
 
-/** Forgets all refusals after a message of the user: refused calls may be asked again. */
-export function withoutRefusals(run: Run): Run {
-  return { ...run, refusals: [] };
-}
-
 /** The refusal of a repeated call. A person's stands whatever policy says now; policy's only if policy repeats it. */
 function answeredBefore(
   { refusals }: Run,
@@ -206,21 +200,13 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
   if (target === undefined) return [];
   // A model repeats what it proposed, so the key has the arguments before any edit.
   const key = keyOf({ ...call, arguments: edit?.proposed ?? call.arguments }, target);
-  switch (outcome.kind) {
-    case 'rejected':
-      if (outcome.repeatOf !== undefined) return [];
-      return [
-        { key, outcome: { ...outcome, reason: bounded(outcome.reason, REASON_CHARACTERS), repeatOf: call.callId } },
-      ];
-    case 'denied':
-      // Every other code depends on the moment, or is found again at no cost.
-      if (outcome.repeatOf !== undefined || outcome.code !== 'POLICY_DENIED') return [];
-      return [
-        { key, outcome: { ...outcome, message: bounded(outcome.message, REASON_CHARACTERS), repeatOf: call.callId } },
-      ];
-    default:
-      return [];
-  }
+  if ((outcome.kind !== 'rejected' && outcome.kind !== 'denied') || outcome.repeatOf !== undefined) return [];
+  const repeatOf = call.callId;
+  if (outcome.kind === 'rejected')
+    return [{ key, outcome: { ...outcome, reason: bounded(outcome.reason, REASON_CHARACTERS), repeatOf } }];
+  // Every other code depends on the moment, or is found again at no cost.
+  if (outcome.code !== 'POLICY_DENIED') return [];
+  return [{ key, outcome: { ...outcome, message: bounded(outcome.message, REASON_CHARACTERS), repeatOf } }];
 }
 
 /** Names a call by what it would do: a repeat has the same key. */

@@ -78,20 +78,13 @@ export function parseConnect(value: unknown): Parsed<CatalogConnect> {
   return bad('url', 'must hold no secret; name credentials of the configuration instead');
 }
 
-export function isIdentifier(value: unknown): value is string {
-  return Identifier.safeParse(value).success;
-}
+export const isIdentifier = fitting(Identifier);
+export const isName = fitting(Name);
+export const isCallId = fitting(answerTo.callId);
+export const isInstant = fitting(Instant);
 
-export function isName(value: unknown): value is string {
-  return Name.safeParse(value).success;
-}
-
-export function isCallId(value: unknown): value is string {
-  return answerTo.callId.safeParse(value).success;
-}
-
-export function isInstant(value: unknown): value is string {
-  return Instant.safeParse(value).success;
+function fitting(schema: z.ZodType<string>): (value: unknown) => value is string {
+  return (value): value is string => schema.safeParse(value).success;
 }
 
 /** Keeps the schema library from generating code at run time: workflow code is only what was bundled. */

@@ -400,14 +400,10 @@ export function decided(
   const { decision } = made;
   if (decision.kind === 'approve') return approved(state, made, state.votes);
   const by = decision.approver.id;
-  return decision.kind === 'reject'
-    ? settled(state, { kind: 'rejected', by, reason: decision.reason }, made)
-    : // It travels with the outcome; once is enough.
-      settled(
-        state,
-        { kind: 'answered', by, answer: decision.answer },
-        { ...made, decision: { ...decision, answer: '' } },
-      );
+  if (decision.kind === 'reject') return settled(state, { kind: 'rejected', by, reason: decision.reason }, made);
+  // The answer travels with the outcome; once is enough.
+  const kept = { ...made, decision: { ...decision, answer: '' } };
+  return settled(state, { kind: 'answered', by, answer: decision.answer }, kept);
 }
 
 /** @param further the approvals given before `made` */

@@ -8,23 +8,15 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
  * @throws TypeError for a value that JSON cannot express
  */
 export function canonicalJson(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return scalarJson(value);
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if ('toJSON' in value && typeof value.toJSON === 'function') throw noJson();
+  if (typeof value !== 'object' || ('toJSON' in value && typeof value.toJSON === 'function'))
+    throw new TypeError('only JSON values have a canonical form');
   const fields = Object.entries(value).filter(([, inner]) => inner !== undefined);
   // The order is by UTF-16 units (RFC 8785 §3.2.3), which is how ECMAScript compares strings.
   fields.sort(([one], [other]) => (one < other ? -1 : 1));
   return `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${canonicalJson(inner)}`).join(',')}}`;
-}
-
-function scalarJson(value: unknown): string {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
-    return JSON.stringify(value);
-  throw noJson();
-}
-
-function noJson(): TypeError {
-  return new TypeError('only JSON values have a canonical form');
 }
 
 export function sha256Hex(text: string): string {

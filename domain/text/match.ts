@@ -48,24 +48,19 @@ const MOST_COMPARED = 500;
 export function nearNames(wanted: string, known: readonly string[], most = 3): string[] {
   const asked = wanted.slice(0, MOST_CHARACTERS).toLowerCase();
   const words = wordsOf(asked);
-  const sharing: string[] = [];
-  const alike: string[] = [];
-  for (const name of known.slice(0, MOST_LOOKED_AT)) {
-    if (wordsOf(name).some((word) => words.includes(word))) sharing.push(name);
-    // Names whose lengths differ by more are at least as many edits apart.
-    else if (Math.abs(name.length - wanted.length) <= MOST_EDITS) alike.push(name);
-  }
-  const distanceOf = (name: string): number => editDistance(asked, name.toLowerCase());
-  return [
-    ...sharing.slice(0, MOST_COMPARED).map((name) => ({ name, distance: distanceOf(name) })),
-    ...alike
+  return (
+    known
+      .slice(0, MOST_LOOKED_AT)
+      .map((name) => ({ name, isRelated: wordsOf(name).some((word) => words.includes(word)) }))
+      // Names whose lengths differ by more are at least as many edits apart.
+      .filter(({ name, isRelated }) => isRelated || Math.abs(name.length - wanted.length) <= MOST_EDITS)
       .slice(0, MOST_COMPARED)
-      .map((name) => ({ name, distance: distanceOf(name) }))
-      .filter(({ distance }) => distance <= MOST_EDITS),
-  ]
-    .toSorted((a, b) => a.distance - b.distance)
-    .slice(0, most)
-    .map(({ name }) => name);
+      .map((each) => ({ ...each, distance: editDistance(asked, each.name.toLowerCase()) }))
+      .filter(({ isRelated, distance }) => isRelated || distance <= MOST_EDITS)
+      .toSorted((a, b) => a.distance - b.distance)
+      .slice(0, most)
+      .map(({ name }) => name)
+  );
 }
 
 function wordsOf(name: string): string[] {

@@ -6,8 +6,6 @@ export const ROUNDED_NUMBER =
 
 /** @param text JSON */
 export function roundsNumber(text: string): boolean {
-  // No shorter number is rounded.
-  if (!/\d{16}/.test(text)) return false;
   for (const number of numbersIn(text)) if (isRounded(number)) return true;
   return false;
 }
@@ -47,15 +45,11 @@ interface Member {
 
 function* membersIn(text: string): Generator<Member> {
   const open: Set<string>[] = [];
-  const token = /["{}:]/g;
   let last = '""';
-  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
-    const [mark] = found;
-    if (mark === '"') {
-      token.lastIndex = endOfString(text, token.lastIndex);
-      last = text.slice(found.index, token.lastIndex);
-    } else if (mark === '{') open.push(new Set());
-    else if (mark === '}') open.pop();
+  for (const token of tokensIn(text, /["{}:]/g)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (token !== ':') last = token;
     else {
       // One name may be written in several ways.
       const name = String(JSON.parse(last));
@@ -67,12 +61,10 @@ function* membersIn(text: string): Generator<Member> {
 
 /** @param text may be no JSON */
 export function isTooDeep(text: string, most: number): boolean {
-  const token = /["{}[\]]/g;
   let level = 0;
-  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
-    const [mark] = found;
-    if (mark === '"') token.lastIndex = endOfString(text, token.lastIndex);
-    else level += mark === '{' || mark === '[' ? 1 : -1;
+  for (const token of tokensIn(text, /["{}[\]]/g)) {
+    if (token === '{' || token === '[') level += 1;
+    else if (!token.startsWith('"')) level -= 1;
     if (level > most) return true;
   }
   return false;
@@ -112,11 +104,14 @@ export function isWholly(text: string): boolean {
 }
 
 function* numbersIn(text: string): Generator<string> {
-  const token = /"|-?\d[\d.eE+-]*/g;
-  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
-    const [mark] = found;
-    if (mark !== '"') yield mark;
-    else token.lastIndex = endOfString(text, token.lastIndex);
+  for (const token of tokensIn(text, /"|-?\d[\d.eE+-]*/g)) if (!token.startsWith('"')) yield token;
+}
+
+/** Each string is one token. @param pattern of the others, and of a quote */
+function* tokensIn(text: string, pattern: RegExp): Generator<string> {
+  for (let found = pattern.exec(text); found !== null; found = pattern.exec(text)) {
+    if (found[0] === '"') pattern.lastIndex = endOfString(text, pattern.lastIndex);
+    yield text.slice(found.index, pattern.lastIndex);
   }
 }
 

@@ -19,58 +19,42 @@ export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edit
   };
 }
 
+/** The error mark keeps what people wrote, recorded outcomes too, apart from anything that a tool returns. */
 export function modelText(outcome: Outcome): ModelText {
+  return { text: textOf(outcome), isError: outcome.kind !== 'succeeded' || outcome.recordedBy !== undefined };
+}
+
+function textOf(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'succeeded':
       if (outcome.recordedBy !== undefined)
         return recordedText(outcome.recordedBy, 'succeeded', resultText(outcome.result));
-      return { text: resultText(outcome.result), isError: false };
+      return resultText(outcome.result);
     case 'failed':
       if (outcome.recordedBy !== undefined) return recordedText(outcome.recordedBy, 'failed', outcome.message);
-      return outcome.executed
-        ? { text: `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`, isError: true }
-        : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
+      if (!outcome.executed) return `Not executed (${outcome.code}): ${outcome.message}`;
+      return `The tool ran and reported an error (${outcome.code}).\n${outcome.result === undefined ? outcome.message : resultText(outcome.result)}`;
     case 'denied':
       if (outcome.repeatOf !== undefined)
         return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${closed(outcome.message)}`);
-      return {
-        text: `Not executed: refused by policy (${outcome.code}): ${closed(outcome.message)} Do not retry this exact tool call.`,
-        isError: true,
-      };
+      return `Not executed: refused by policy (${outcome.code}): ${closed(outcome.message)} Do not retry this exact tool call.`;
     case 'rejected':
       if (outcome.repeatOf !== undefined)
         return repeatText(outcome.repeatOf, `rejected by a person. Reason given: ${closed(outcome.reason)}`);
-      return {
-        text: `Not executed: a person rejected this call. Reason given: ${closed(outcome.reason)} Do not retry this exact tool call.`,
-        isError: true,
-      };
+      return `Not executed: a person rejected this call. Reason given: ${closed(outcome.reason)} Do not retry this exact tool call.`;
     case 'expired':
-      return {
-        text: `Not executed: nobody decided before ${outcome.deadline}. This is no rejection; the call may be proposed again if it still matters.`,
-        isError: true,
-      };
+      return `Not executed: nobody decided before ${outcome.deadline}. This is no rejection; the call may be proposed again if it still matters.`;
     case 'cancelled':
-      return { text: `Not executed: the call was cancelled. ${outcome.reason}`, isError: true };
+      return `Not executed: the call was cancelled. ${outcome.reason}`;
     case 'answered':
-      // The error mark keeps the text apart from anything that a tool returns.
-      return {
-        text: `Not executed: ${outcome.by} answered in the tool's place. Do not retry this exact tool call; take the answer that follows, which is theirs and not the tool's.\n${outcome.answer}`,
-        isError: true,
-      };
+      return `Not executed: ${outcome.by} answered in the tool's place. Do not retry this exact tool call; take the answer that follows, which is theirs and not the tool's.\n${outcome.answer}`;
     case 'unknown':
-      return {
-        text: `It is not known whether this call was executed (${outcome.code}): ${outcome.message} Do not repeat it; first find out by other means whether it took effect.`,
-        isError: true,
-      };
+      return `It is not known whether this call was executed (${outcome.code}): ${outcome.message} Do not repeat it; first find out by other means whether it took effect.`;
   }
 }
 
-/** The error mark keeps a recorded outcome apart from anything that a tool returns. */
-function recordedText(by: string, what: 'succeeded' | 'failed', words: string): ModelText {
-  return {
-    text: `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`,
-    isError: true,
-  };
+function recordedText(by: string, what: 'succeeded' | 'failed', words: string): string {
+  return `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`;
 }
 
 /** Ends what people or operators wrote, so that it does not run into our own words. */
@@ -80,11 +64,8 @@ function closed(words: string): string {
 }
 
 /** The text for a call refused as before: nothing changes before the user says more. */
-function repeatText(before: string, how: string): ModelText {
-  return {
-    text: `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`,
-    isError: true,
-  };
+function repeatText(before: string, how: string): string {
+  return `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`;
 }
 
 export function resultText(result: ToolResult): string {
@@ -92,10 +73,6 @@ export function resultText(result: ToolResult): string {
   if (parts.length === 0 && result.structured !== undefined) parts.push(canonicalJson(result.structured));
   if (parts.length === 0) parts.push('The tool returned no content.');
   return parts.join('\n');
-}
-
-function failureText(outcome: Extract<Outcome, { kind: 'failed' }>): string {
-  return outcome.result === undefined ? outcome.message : resultText(outcome.result);
 }
 
 function partText(part: ResultPart): string {

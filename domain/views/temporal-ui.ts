@@ -8,7 +8,6 @@ import { defined } from '../../contracts/defined.ts';
 import { WAITS_FOR } from '../../contracts/names.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
-import type { Extension } from '../../contracts/wire/carry.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
@@ -173,31 +172,30 @@ function requestLines(state: Asking): string[] {
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
   const voices = agreedOn(state);
-  return [
+  const lines = [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(inWords(approvers))}`,
     ...aboutLines(request.about),
-    ...(unsure === undefined || request.about?.kind === 'outcome'
-      ? []
-      : [`  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`]),
-    ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
-    ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
-    ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
-    ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
+    unsure && request.about?.kind !== 'outcome'
+      ? `  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`
+      : undefined,
+    remindedAt && `  - reminded at ${new Date(remindedAt).toISOString()}`,
+    escalatedAt && `  - others are asked since ${new Date(escalatedAt).toISOString()}`,
+    request.extended &&
+      `  - postponed by ${markdown([...new Set(request.extended.by.map(({ decision }) => decision.approver.id))].join(', '))}`,
+    voices.length === 0 ? undefined : `  - agreed so far: ${markdown(voices.join(', '))}`,
     `  - arguments: ${codeSpan(argumentsLine(withoutRedacted(call.arguments, judgement.redact)))}`,
-    ...(duplicateOf === undefined
-      ? []
-      : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
+    duplicateOf === undefined
+      ? undefined
+      : `  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`,
     ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
       .slice(0, 2)
       .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 300))} (${markdown(rule)})`),
-    ...(edit === undefined
-      ? []
-      : [
-          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsLine(withoutRedacted(edit.proposed, judgement.redact)))}`,
-        ]),
-    ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
+    edit &&
+      `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsLine(withoutRedacted(edit.proposed, judgement.redact)))}`,
+    request.because === undefined ? undefined : `  - asked again: ${markdown(bounded(request.because, 200))}`,
   ];
+  return lines.filter((line) => typeof line === 'string');
 }
 
 function aboutLines(about: Pause | undefined): string[] {
@@ -246,10 +244,6 @@ function inputLines({ requests, round, held }: InputPause): string[] {
   ];
 }
 
-function postponers(extensions: readonly Extension[]): string {
-  return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
-}
-
 /** At most 1.5 KiB: count, next deadline, and the first five requests without arguments, fewer if names are long. */
 export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
   const asking = askingCalls(run);
@@ -274,15 +268,7 @@ export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
   return memoOf(requests);
 }
 
-export interface PendingAttributes {
-  readonly pending: number;
-  readonly nextDeadline: Date | undefined;
-  readonly waitingSince: Date | undefined;
-  readonly approvers: readonly string[];
-  readonly tools: readonly string[];
-}
-
-export function pendingAttributes(run: Run): PendingAttributes {
+export function pendingAttributes(run: Run) {
   const asking = askingCalls(run);
   const { nextDeadline, waitingSince } = waitOf(run);
   const approvers = asking.flatMap(({ request }) => {
@@ -320,26 +306,23 @@ const MOST_NAMED = 20;
 
 export function catalogDetails(catalog: Catalog): string {
   const { status, connection, entries, pending, policyVersion, lastRefresh } = catalog;
-  const namedLine = (title: string, names: readonly string[]): string[] =>
-    names.length === 0 ? [] : [`- ${title} (${names.length}): ${listed(names)}`];
-  const available = entries.filter((entry) => entry.status === 'available');
-  const of = (wanted: (entry: Catalog['entries'][number]) => boolean): string[] =>
-    entries.filter(wanted).map(({ name }) => name);
+  const available = entries.filter((entry) => entry.status === 'available').length;
+  const namedLine = (title: string, names: readonly string[]): string[] => {
+    const shown = names.slice(0, MOST_NAMED).map((name) => codeSpan(bounded(name, 64)));
+    if (shown.length === 0) return [];
+    return [`- ${title} (${names.length}): ${shown.join(', ')}${names.length > MOST_NAMED ? ' …' : ''}`];
+  };
+  const entriesLine = (title: string, wanted: (entry: Catalog['entries'][number]) => boolean): string[] =>
+    namedLine(
+      title,
+      entries.filter((entry) => wanted(entry)).map(({ name }) => name),
+    );
   return [
     `**${status}**${connection === undefined ? '' : ` to ${codeSpan(bounded(connection.url, 200))}`}, version ${policyVersion}`,
-    `- ${available.length} ${available.length === 1 ? 'tool' : 'tools'} available`,
-    ...namedLine(
-      'Changed since an operator looked',
-      of((entry) => hasDrifted(entry)),
-    ),
-    ...namedLine(
-      'Missing',
-      of((entry) => entry.status === 'missing'),
-    ),
-    ...namedLine(
-      'Disabled',
-      of(({ setting }) => !setting.enabled),
-    ),
+    `- ${available} ${available === 1 ? 'tool' : 'tools'} available`,
+    ...entriesLine('Changed since an operator looked', hasDrifted),
+    ...entriesLine('Missing', (entry) => entry.status === 'missing'),
+    ...entriesLine('Disabled', ({ setting }) => !setting.enabled),
     ...namedLine(
       'Waiting for a second administrator',
       pending.map(({ changeId }) => changeId),
@@ -348,9 +331,4 @@ export function catalogDetails(catalog: Catalog): string {
       ? [`- The last refresh failed: ${markdown(`${lastRefresh.code}: ${bounded(`${lastRefresh.message}`, 300)}`)}`]
       : []),
   ].join('\n');
-}
-
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMED).map((name) => codeSpan(bounded(name, 64)));
-  return `${shown.join(', ')}${names.length > MOST_NAMED ? ' …' : ''}`;
 }

@@ -4,12 +4,12 @@ import { changed, removed, replaced } from '../replay/change.ts';
 import { found, listOf, nameOf, product, treeOf, within } from '../support/syntax.ts';
 
 /** A dispatch sends it and has no key: it shows a question, and the answer is proven where it was asked (docs/adr/0040). */
-const DISPATCHED = 'inputAskedUpdate';
+const DISPATCHED = 'UPDATES.inputAsked';
 /** A gateway sends it for a client that is there: it lets leave what was approved, and gives no right (docs/adr/0078). */
-const PRESENT = 'presentSignal';
+const PRESENT = 'SIGNALS.present';
 
 /** Whoever may write to the namespace can send it to a digest: it says where to look, and the run is asked (docs/adr/0086). */
-const GATHER = 'gatherSignal';
+const GATHER = 'SIGNALS.gather';
 
 /** Registers every update of runs and catalogs. */
 const KIT = 'workflows/entity/entity.ts';
@@ -41,25 +41,32 @@ interface Taken {
 function taken(sources = product()): readonly Taken[] {
   const updates = found('onUpdate($live, $what, $taking)', undefined, sources).map(({ module, holes }) => {
     const [read, check] = ['read', 'check'].map((name) => propertyOf(holes.get('$taking'), name));
-    return { what: nameOf(holes.get('$what')), read, judge: check, module };
+    return { what: whatOf(holes.get('$what')), read, judge: check, module };
   });
   // A signal has no validator.
   const others = found('setHandler($what, $handle, $$options)', undefined, sources)
     .filter(({ path }) => path !== KIT)
     .map(({ module, holes }) => {
       const handle = holes.get('$handle');
-      return { what: nameOf(holes.get('$what')), read: handle, judge: handle, module };
+      return { what: whatOf(holes.get('$what')), read: handle, judge: handle, module };
     });
   return [...updates, ...others].flatMap(({ what, read, judge, module }) => {
     const isSilent = nameOf(read) === '' && listOf(treeOf(read)['params']).length === 0;
     const isOfNobody = what === DISPATCHED || what === PRESENT || what === GATHER;
-    if (what.endsWith('Query') || isOfNobody || isSilent) return [];
+    if (what.startsWith('QUERIES.') || isOfNobody || isSilent) return [];
     const [first] = callsIn(judge, module).filter((name) =>
       /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name),
     );
     const isVerified = first?.startsWith('assertSigned') === true || first === 'refuseUnsigned';
     return { what, isProven: isVerified && callsIn(read, module).some((name) => name.startsWith('opened')) };
   });
+}
+
+/** `SIGNALS.decide`, also of `defineSignal(SIGNALS.decide)`; a name that was handed on as it is called there. */
+function whatOf(node: unknown): string {
+  const { type, arguments: given, object, property } = treeOf(node);
+  if (type === 'CallExpression') return whatOf(treeOf(listOf(given)[0])['expression']);
+  return type === 'MemberExpression' ? `${nameOf(object)}.${nameOf(property)}` : nameOf(node);
 }
 
 function propertyOf(object: unknown, name: string): unknown {
@@ -70,7 +77,7 @@ function propertyOf(object: unknown, name: string): unknown {
 test('each verifies its signature before it admits it, and its handler takes the signature off', () => {
   const all = taken();
   // Runs register all answers in one way, and catalogs all changes.
-  const whats = ['decideSignal', 'sayUpdate', 'stopUpdate', 'forgetUpdate', 'update', 'update'];
+  const whats = ['SIGNALS.decide', 'UPDATES.say', 'UPDATES.stop', 'UPDATES.forget', 'UPDATES.', 'name'];
   expect(all.map(({ what }) => what).toSorted()).toEqual(whats.toSorted());
   expect(all.filter(({ isProven }) => !isProven)).toEqual([]);
 });
@@ -86,11 +93,14 @@ test('the kit that registers updates checks each in its validator', () => {
 });
 
 test.each([
-  ['sayUpdate', removed('registerHandlers', "assertSigned($_, 'say', $$);")],
-  ['sayUpdate', replaced('registerHandlers', "parsed(opened($_, $_, parseSay), 'MESSAGE_INVALID')", 'parseSay(input)')],
-  ['decideSignal', replaced('decideBySignal', 'refuseUnsigned($$)', 'undefined')],
-  ['update', replaced('serve', 'assertSignedAnswer($$)', 'undefined')],
-  ['update', removed('register', 'assertSignedChange($$);')],
+  ['UPDATES.say', removed('registerHandlers', "assertSigned($_, 'say', $$);")],
+  [
+    'UPDATES.say',
+    replaced('registerHandlers', "parsed(opened($_, $_, parseSay), 'MESSAGE_INVALID')", 'parseSay(input)'),
+  ],
+  ['SIGNALS.decide', replaced('decideBySignal', 'refuseUnsigned($$)', 'undefined')],
+  ['UPDATES.', replaced('serve', 'assertSignedAnswer($$)', 'undefined')],
+  ['name', removed('register', 'assertSignedChange($$);')],
 ])('control: where %s goes around it, that is noticed', (what, change) => {
   const unproven = taken(new Map([...product(), changed(change)])).filter(({ isProven }) => !isProven);
   expect(unproven.map((each) => each.what)).toEqual([what]);

@@ -17,20 +17,12 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'an approved call leaves though its client is not there',
     noticedIn: 'agent-run.client-away-first',
-    change: replaced(
-      'settleCall',
-      'if (live.awaitsClient) await waitForClient(live, state); else await dispatch(live, state);',
-      'await dispatch(live, state);',
-    ),
+    change: never('settleCall', 'state.consent !== undefined && live.awaitsClient'),
   },
   {
     name: 'the client of an approved call is never seen',
     noticedIn: 'agent-run.client-back',
-    change: replaced(
-      'registerHandlers',
-      'live.notePresence(seenAt(`present-${live.nextPresence()}`, until))',
-      'undefined',
-    ),
+    change: replaced('registerHandlers', 'live.notePresence($_)', 'undefined'),
   },
   {
     name: 'a ticket does not end when the outcome of its call was delivered',
@@ -157,12 +149,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a call may be sent twice',
     noticedIn: 'agent-run.interrupted',
-    change: replaced('optionsOf', 'maximumAttempts: 1', 'maximumAttempts: 2'),
+    change: replaced('callActivities', 'maximumAttempts: 1', 'maximumAttempts: 2'),
   },
   {
     name: 'a call may take longer',
     noticedIn: 'agent-run.interrupted',
-    change: replaced('optionsOf', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
+    change: replaced('callActivities', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
   },
   {
     name: 'a request waits longer',

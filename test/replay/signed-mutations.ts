@@ -7,7 +7,7 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
   {
     name: 'dispatch is not told what was signed',
     noticedIn: 'agent-run.signed',
-    change: removed('dispatchParts', '...$_.signedSpec'),
+    change: removed('dispatchInput', '...$_.signedSpec'),
   },
   {
     name: 'a vote loses its signature',

@@ -85,7 +85,7 @@ export const STRETCH_CONTENT: readonly Mutation[] = [
   {
     name: 'a stretch takes more turns than its execution has',
     noticedIn: 'agent-run.stretched-continued-first',
-    change: replaced('stretchInput', 'Math.min($turns, $_)', '$turns'),
+    change: replaced('inputOf', 'Math.min($turns, $_)', '$turns'),
   },
   {
     name: 'calls leave in a stretch for servers of another queue',

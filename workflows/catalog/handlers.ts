@@ -4,10 +4,10 @@
  * 1. A validator only reads, by the configuration's last answer; the handler asks anew (`changes.ts`). A right that was
  *    taken away therefore counts at once, and a new right counts within a minute.
  */
-import { defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
+import { defineQuery, setHandler } from '@temporalio/workflow';
 import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { CatalogAck, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
+import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { overLimit } from '../../domain/catalog/carry.ts';
@@ -35,17 +35,6 @@ import {
   signedChange,
 } from './trust.ts';
 
-// Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
-const connectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.connect);
-const refreshUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.refresh);
-const policiesUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.setToolPolicies);
-const disconnectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.disconnect);
-const decideChangeUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.decide);
-/** It has no content, so it is not signed. */
-const catalogTrustUpdate = defineUpdate<void, []>(CATALOG_UPDATES.refreshTrust);
-
-const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]>(QUERIES.snapshot);
-
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
   readonly check?: (live: LiveCatalog, message: T) => Refusal | undefined;
@@ -58,21 +47,21 @@ interface Kind<T extends Message> {
 
 export function registerCatalogHandlers(live: LiveCatalog): void {
   serveEntity(live);
-  setHandler(snapshotQuery, (known) => live.snapshot(askedAbout(known)));
-  register(live, connectUpdate, {
+  setHandler(defineQuery(QUERIES.snapshot), (known?: unknown) => live.snapshot(askedAbout(known)));
+  register(live, CATALOG_UPDATES.connect, {
     parse: parseConnect,
     purpose: 'catalog.connect',
     // The configuration's additions decide whether a version is needed.
     act: connect,
     description: 'Connect the server, or change how it is reached',
   });
-  register(live, refreshUpdate, {
+  register(live, CATALOG_UPDATES.refresh, {
     parse: parseRefresh,
     purpose: 'catalog.refresh',
     act: refresh,
     description: 'List the tools of the server anew',
   });
-  register(live, policiesUpdate, {
+  register(live, CATALOG_UPDATES.setToolPolicies, {
     parse: parsePolicies,
     purpose: 'catalog.setToolPolicies',
     check: ({ catalog }, { by, expectedVersion, changes }) => {
@@ -83,29 +72,30 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
     act: changePolicies,
     description: 'Say of tools whether agents may use them, and who must countersign',
   });
-  register(live, disconnectUpdate, {
+  register(live, CATALOG_UPDATES.disconnect, {
     parse: parseDisconnect,
     purpose: 'catalog.disconnect',
     check: ({ catalog }, { expectedVersion }) => checkVersion(catalog, expectedVersion),
     act: disconnect,
     description: 'No run may use the server any more; policy is kept',
   });
-  register(live, decideChangeUpdate, {
+  register(live, CATALOG_UPDATES.decide, {
     parse: parseCatalogDecision,
     purpose: 'catalog.decide',
     assert: assertOtherVoice,
     act: decideChange,
     description: 'Agree to a loosening of somebody else, or reject it',
   });
-  onNudge(live, catalogTrustUpdate, {
+  // It has no content, so it is not signed.
+  onNudge(live, CATALOG_UPDATES.refreshTrust, {
     description: 'Read the trusted keys anew',
     check: () => assertTrustReadable(live),
     act: async () => await readTrust(live),
   });
 }
 
-function register<T extends Message>(live: LiveCatalog, update: typeof connectUpdate, kind: Kind<T>): void {
-  onUpdate(live, update, {
+function register<T extends Message>(live: LiveCatalog, name: string, kind: Kind<T>): void {
+  onUpdate(live, name, {
     description: kind.description,
     read: (input) => {
       const { message, signature } = openedChange(live, input);

@@ -3,7 +3,7 @@ import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowI
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
-import type { CatalogIdentity, Review, ReviewInput } from '../../contracts/wire/catalog.ts';
+import type { CatalogActivities, CatalogIdentity, Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { canBeCarried, CATALOG_CARRY_VERSION, type CatalogCarry, overLimit } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
 import { carriedExecutions } from '../../domain/state/run.ts';
@@ -12,7 +12,7 @@ import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity, refuseWith } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
-import { reviewActivities } from './activities.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
@@ -153,4 +153,15 @@ export class LiveCatalog extends Entity {
     ]);
     this.#shown = status;
   }
+}
+
+/** Options for reviewing a message. Its sender waits for the answer, so the times are short. */
+function reviewActivities() {
+  return provenActivities<CatalogActivities>({
+    startToCloseTimeout: '10s',
+    // This bound also holds when no worker takes the activity: a message must not act after its sender has given up.
+    scheduleToCloseTimeout: '30s',
+    retry: { initialInterval: '200ms', maximumInterval: '2s', maximumAttempts: 5 },
+    summary: 'who may, and what can be honoured',
+  });
 }

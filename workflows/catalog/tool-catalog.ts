@@ -5,7 +5,10 @@
  * 2. A catalog that was never connected ends by itself. A disconnected one stays, and its policy with it.
  */
 import { allHandlersFinished, CancellationScope, makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
+import type { ToolActivities } from '../../contracts/wire/activities.ts';
 import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry } from '../../domain/catalog/carry.ts';
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
@@ -13,10 +16,9 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { isIdentifier, isName } from '../../domain/shapes/inputs.ts';
 import { assertBegun } from '../entity/beginning.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
-import { isChecking } from '../interceptors/zone.ts';
+import { isChecking, provenActivities } from '../interceptors/zone.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
-import { catalogDiscoveryActivities } from './activities.ts';
 import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 import { condition } from '../interceptors/condition.ts';
 
@@ -78,7 +80,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
   const isWanted = (): boolean => live.catalog.status === 'connected' && live.catalog.connection === connection;
   try {
     const found = await listing.run(() =>
-      catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
+      listingActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
     const discovery = { ...answered(live, 'discoverCatalog', found), refresh: refreshes };
     if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
@@ -92,6 +94,18 @@ async function refresh(live: LiveCatalog): Promise<void> {
     };
     live.commit(refreshFailed(live.catalog, refreshes, coded, new Date().toISOString()));
   }
+}
+
+/** Options for refreshing a catalog. An operator waits and may ask again, so the retries last about a minute. */
+function listingActivities(server: string, { taskQueue }: CatalogConnection) {
+  return provenActivities<ToolActivities>({
+    ...defined({ taskQueue }),
+    startToCloseTimeout: '60s',
+    // If no worker serves the queue, the refresh fails and says so.
+    scheduleToStartTimeout: '60s',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '10s', maximumAttempts: 4 },
+    summary: `list tools of ${server}`,
+  });
 }
 
 /** Hands over to the next execution. It never returns: continue-as-new is thrown. */

@@ -14,7 +14,6 @@ import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { checkSignedChange } from '../../domain/catalog/signed-change.ts';
-import { claimOf } from '../../domain/signing/jws.ts';
 import { type Opened, openMessage } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
@@ -46,11 +45,7 @@ export function assertSignedChange(
   const { signing } = live;
   if (signing === undefined) return;
   const { tenant, server } = live.catalog;
-  const { namespace, runId } = workflowInfo();
-  const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
-  // The id of this execution, or of an earlier one that counts as this one.
-  const counted = live.decidedIn.find((earlier) => earlier === claimed) ?? runId;
-  const place = { namespace, tenant, server, runId: counted };
+  const place = { namespace: workflowInfo().namespace, tenant, server, runId: live.namedBy(signature) };
   const said = { purpose, requestId: message.requestId, payload: hashOf(message), signature };
   if (signature !== undefined && Date.now() - signing.readAt > signing.trust.maxAgeSeconds * 1_000)
     throw coded(

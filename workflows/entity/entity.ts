@@ -5,8 +5,8 @@
  * 1. `onUpdate` and `onNudge` count, read and check each update before it acts, so that no handler forgets one of these.
  * 2. A message that has not the right shape, or cannot be decoded, is refused with a code.
  */
-import type { HandlerUnfinishedPolicy, UpdateDefinition } from '@temporalio/common';
-import { defineQuery, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
+import type { HandlerUnfinishedPolicy } from '@temporalio/common';
+import { defineQuery, defineSignal, defineUpdate, setHandler, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -17,6 +17,7 @@ import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { rollReason, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import type { Parsed } from '../../domain/shapes/inputs.ts';
+import { claimOf } from '../../domain/signing/jws.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
 import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
@@ -29,28 +30,14 @@ interface Carried {
 }
 
 /** Knows what is under way: an item is in it from the beginning of its work to the end. */
-export class UnderWay<Item> {
-  readonly #items = new Set<Item>();
-
-  get items(): ReadonlySet<Item> {
-    return this.#items;
-  }
-
-  get size(): number {
-    return this.#items.size;
-  }
-
-  has(item: Item): boolean {
-    return this.#items.has(item);
-  }
-
+export class UnderWay<Item> extends Set<Item> {
   /**
    * Not `async`: one more promise would change the order of commands in recorded runs (INV-D1).
    * @param work fails by its promise alone: after an error that it throws at once, the item would stay
    */
   during<Result>(item: Item, work: () => Promise<Result>): Promise<Result> {
-    this.#items.add(item);
-    const over = (): void => void this.#items.delete(item);
+    this.add(item);
+    const over = (): void => void this.delete(item);
     const result = work();
     result.then(over, over);
     return result;
@@ -76,6 +63,12 @@ export abstract class Entity {
   /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
   get decidedIn(): readonly string[] {
     return decidedIn(this.execution);
+  }
+
+  /** The Temporal run that a signature may name: an earlier one that counts as this one if it names that, or this. */
+  namedBy(signature: string | undefined): string {
+    const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
+    return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;
   }
 
   /** Why this execution should continue as new; undefined if it need not yet. */
@@ -111,38 +104,26 @@ export abstract class Entity {
 
 // The messages that runs and catalogs both take. The storing of a segment asks both queries, page by page.
 
-const nudgeSignal = defineSignal(SIGNALS.nudge);
-const transcriptQuery = defineQuery<TranscriptPage, [unknown, unknown]>(QUERIES.transcript);
-const ledgerQuery = defineQuery<LedgerPage, [unknown, unknown]>(QUERIES.ledger);
-
 export function serveEntity(entity: Entity): void {
-  setHandler(transcriptQuery, (from, to) => transcriptPage(entity, from, to));
-  setHandler(ledgerQuery, (from, to) => ledgerPage(entity, from, to));
-  setHandler(nudgeSignal, () => entity.nudge(), { description: 'Continue as new at the next safe point' });
+  const { journal } = entity;
+  setHandler(defineQuery(QUERIES.transcript), (...asked: Bounds): TranscriptPage => {
+    const { transcriptFrom, transcriptLength: total, segment } = journal;
+    const [from, to] = boundsOf(asked, total);
+    const messages = [...pageOf(journal.messages(from, to))];
+    return { from: Math.max(from, transcriptFrom), total, messages, ...defined({ segment }) };
+  });
+  setHandler(defineQuery(QUERIES.ledger), (...asked: Bounds): LedgerPage => {
+    const { ledgerFrom, ledgerLength: total, ledgerHead: head, segment } = journal;
+    const [from, to] = boundsOf(asked, total);
+    const entries = [...pageOf(journal.entries(from, to))];
+    return { from: Math.max(from, ledgerFrom), total, head, entries, ...defined({ segment }) };
+  });
+  setHandler(defineSignal(SIGNALS.nudge), () => entity.nudge(), {
+    description: 'Continue as new at the next safe point',
+  });
 }
 
-function transcriptPage({ journal }: Entity, ...asked: Bounds): TranscriptPage {
-  const [from, to] = boundsOf(asked, journal.transcriptLength);
-  return {
-    from: Math.max(from, journal.transcriptFrom),
-    total: journal.transcriptLength,
-    messages: [...pageOf(journal.messages(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-function ledgerPage({ journal }: Entity, ...asked: Bounds): LedgerPage {
-  const [from, to] = boundsOf(asked, journal.ledgerLength);
-  return {
-    from: Math.max(from, journal.ledgerFrom),
-    total: journal.ledgerLength,
-    head: journal.ledgerHead,
-    entries: [...pageOf(journal.entries(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-type Bounds = readonly [from: unknown, to: unknown];
+type Bounds = [from?: unknown, to?: unknown];
 
 /** Bounds of a page; a missing one means everything. @throws ApplicationFailure if one is not a whole number */
 function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
@@ -166,15 +147,10 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-export interface Nudging<Ack> {
-  readonly description: string;
-  readonly check?: () => void;
-  readonly act: () => Ack | Promise<Ack>;
-}
-
+/** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
 export function onUpdate<Message, Ack>(
   entity: Entity,
-  update: UpdateDefinition<Ack, [unknown?]>,
+  name: string,
   { description, read, check, act, unfinishedPolicy }: Taking<Message, Ack>,
 ): void {
   const handle = (input?: unknown): Ack | Promise<Ack> => {
@@ -183,20 +159,24 @@ export function onUpdate<Message, Ack>(
     return act(read(input), input);
   };
   const validator = (input?: unknown): void => check?.(read(input), input);
-  setHandler(update, handle, { description, validator, ...defined({ unfinishedPolicy }) });
+  setHandler(defineUpdate(name), handle, { description, validator, ...defined({ unfinishedPolicy }) });
 }
 
 /** Registers an update that says nothing: whatever comes along with it is not looked at, and so stops nothing. */
 export function onNudge<Ack>(
   entity: Entity,
-  update: UpdateDefinition<Ack, [unknown?]>,
-  { description, check, act }: Nudging<Ack>,
+  name: string,
+  {
+    description,
+    check,
+    act,
+  }: { readonly description: string; readonly check?: () => void; readonly act: () => Ack | Promise<Ack> },
 ): void {
   const handle = (_input?: unknown): Ack | Promise<Ack> => {
     entity.countUpdate();
     return act();
   };
-  setHandler(update, handle, { description, validator: (_input?: unknown) => check?.() });
+  setHandler(defineUpdate(name), handle, { description, validator: (_input?: unknown) => check?.() });
 }
 
 /** @throws ApplicationFailure with the code of the refusal, if it is one */

@@ -1,6 +1,7 @@
 /** Reads the trusted keys when a sender asks for it: one reading at a time, and seldom. There is no timer for it. */
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import { trustActivities } from './activities.ts';
+import type { RunActivities } from '../../contracts/wire/activities.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 import { answered, assertFailure, type Reader } from './unread.ts';
 
 /** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
@@ -25,7 +26,7 @@ export class KeyReading {
     this.isUnderWay = true;
     this.#begunAt = Date.now();
     try {
-      believe(answered(reader, 'readTrust?', await trustActivities().readTrust(tenant)));
+      believe(answered(reader, 'readTrust?', await readActivities().readTrust(tenant)));
       return true;
     } catch (error) {
       // Any other error fails the workflow task, also if nobody awaits this promise.
@@ -35,4 +36,14 @@ export class KeyReading {
       this.isUnderWay = false;
     }
   }
+}
+
+/** Options for reading the trusted keys: nobody waits, and the sender of the next message may ask again. */
+function readActivities() {
+  return provenActivities<RunActivities>({
+    startToCloseTimeout: '15s',
+    scheduleToCloseTimeout: '30s',
+    retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
+    summary: 'read the trusted keys',
+  });
 }

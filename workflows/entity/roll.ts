@@ -5,8 +5,9 @@ import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { answered } from './unread.ts';
 import type { Entity } from './entity.ts';
-import { storeActivities } from './activities.ts';
+import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { condition } from '../interceptors/condition.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 
 /**
  * Waits until every handler has finished, and then for a new workflow task: no message is answered in the task that
@@ -15,6 +16,16 @@ import { condition } from '../interceptors/condition.ts';
 export async function untilAnswered(): Promise<void> {
   await condition(allHandlersFinished);
   await sleep(1, { summary: 'before continue-as-new' });
+}
+
+/** Options for storing a segment. No run rolls or ends without the store: it waits, and is not lost (docs/adr/0015). */
+export function storeActivities() {
+  return provenActivities<RunActivities>({
+    // The activity reads what it stores page by page.
+    startToCloseTimeout: '60s',
+    retry: { initialInterval: '200ms', maximumInterval: '60s' },
+    summary: 'store transcript and ledger',
+  });
 }
 
 /** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */

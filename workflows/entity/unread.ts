@@ -12,6 +12,7 @@ import { patched, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import { isUndecodable, Undecodable, type UndecodableReason } from '../../contracts/payload-converter.ts';
 import { type Answerer, isAnswerOf } from '../../domain/shapes/inputs.ts';
+import type { Unread } from '../interceptors/zone.ts';
 import { UNREAD } from '../versions.ts';
 
 /** An execution that counts the inputs it has read; the count is the same in each replay. */
@@ -19,20 +20,6 @@ export interface Reader {
   /** Returns the number of the next input, the first of which is 1. */
   nextInput(): number;
 }
-
-declare const unread: unique symbol;
-
-/** An activity's answer before the check that it can be read. */
-export interface Unread<T> {
-  readonly [unread]: T;
-}
-
-/** Activities as workflows see them. */
-export type Answering<Activities> = {
-  readonly [Name in keyof Activities]: Activities[Name] extends (...input: infer Input) => Promise<infer Answer>
-    ? (...input: Input) => Promise<Unread<Answer>>
-    : never;
-};
 
 /** Reasons that depend on `encryption.keys`. */
 const KEYED: readonly UndecodableReason[] = ['sealed', 'changed'];

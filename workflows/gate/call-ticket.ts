@@ -12,12 +12,12 @@ import { SIGNALS } from '../../contracts/names.ts';
 import { ofNoBuild } from '../entity/roll.ts';
 import { condition } from '../interceptors/condition.ts';
 
-const deliveredSignal = defineSignal(SIGNALS.delivered);
-
 export async function callTicket(): Promise<void> {
   let isDelivered = false;
   // A signal: the word is durable also while no worker is there to take it.
-  setHandler(deliveredSignal, () => void (isDelivered = true), { description: 'The caller has the outcome' });
+  setHandler(defineSignal(SIGNALS.delivered), () => void (isDelivered = true), {
+    description: 'The caller has the outcome',
+  });
   await condition(() => isDelivered);
 }
 

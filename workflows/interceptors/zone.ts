@@ -79,29 +79,18 @@ class Zone {
   }
 
   /** Returns a failure if an execution begins with a carry that no execution of this zone has handed on. */
-  begin(args: readonly unknown[]): Error | undefined {
-    const [first, carry] = args;
-    const { workflowType, namespace, workflowId, continuedFromExecutionRunId: runId = '' } = workflowInfo();
-    const isCarried = carry !== undefined && carry !== null;
+  begin([first, carry]: readonly unknown[]): Error | undefined {
+    const { workflowType, continuedFromExecutionRunId: runId = '' } = workflowInfo();
     const own = this.#carry;
     this.#carry = undefined;
-    const expected: CarryClaims = {
-      kind: 'carry',
-      workflow: workflowType,
-      namespace,
-      workflowId,
-      runId,
-      input: digestOfArguments([first]),
-    };
     this.isChecking =
       isFields(first) &&
       ((workflowType === RUN_WORKFLOW && first['signature'] !== undefined) ||
         (workflowType === CATALOG_WORKFLOW && first['signed'] === true));
-    if (!this.isChecking || !isCarried) return undefined;
-    const key = fieldOf(own, UNKNOWN_KEY_FIELD);
-    const isOurs = isProven(fieldOf(own, PROVEN_FIELD), expected);
+    if (!this.isChecking || carry === undefined || carry === null) return undefined;
+    const isOurs = isProven(fieldOf(own, PROVEN_FIELD), carryClaims(workflowType, runId, first));
     // This is not a failure of the run: the task waits for a worker that has the key.
-    if (key !== undefined && !workflowInfo().unsafe.isReplaying) return keyless();
+    if (fieldOf(own, UNKNOWN_KEY_FIELD) !== undefined && !workflowInfo().unsafe.isReplaying) return keyless();
     return counts('carry', isOurs) ? undefined : final(unproven('What was handed to this execution'));
   }
 
@@ -119,18 +108,17 @@ class Zone {
   }
 
   proving(input: ContinueAsNewInput): ContinueAsNewInput {
-    const { workflowType, namespace, workflowId, runId } = workflowInfo();
+    const { workflowType, runId } = workflowInfo();
     const [first, carry] = input.args;
-    const claims: CarryClaims = {
-      kind: 'carry',
-      workflow: input.options.workflowType ?? workflowType,
-      namespace,
-      workflowId,
-      runId,
-      input: digestOfArguments([first]),
-    };
+    const claims = carryClaims(input.options.workflowType ?? workflowType, runId, first);
     return { ...input, args: [first, claimedValue(carry, claimsText(claims))] };
   }
+}
+
+/** @param runId of the execution that hands the carry on */
+function carryClaims(workflow: string, runId: string, first: unknown): CarryClaims {
+  const { namespace, workflowId } = workflowInfo();
+  return { kind: 'carry', workflow, namespace, workflowId, runId, input: digestOfArguments([first]) };
 }
 
 const zone = new Zone();
@@ -275,12 +263,26 @@ const ANSWER_UNPROVEN: ErrorCode = 'ANSWER_UNPROVEN';
 
 type Activity = (...args: readonly unknown[]) => Promise<unknown>;
 
+declare const unread: unique symbol;
+
+/** An activity's answer before the check that it can be read; `answered` opens it (`workflows/entity/unread.ts`). */
+export interface Unread<T> {
+  readonly [unread]: T;
+}
+
+/** Activities as workflows see them. */
+type Answering<Activities> = {
+  readonly [Name in keyof Activities]: Activities[Name] extends (...input: infer Input) => Promise<infer Answer>
+    ? (...input: Input) => Promise<Unread<Answer>>
+    : never;
+};
+
 /** Like `proxyActivities`, but checks the answers if the workflow checks. */
-export function provenActivities<T extends object>(options: ActivityOptions): T {
+export function provenActivities<T extends object>(options: ActivityOptions): Answering<T> {
   // Sound: `T` names activities, and the proxy has a function of each name.
-  const activities = proxyActivities(options) as unknown as T & Readonly<Record<string, Activity>>;
+  const activities = proxyActivities(options) as unknown as Answering<T> & Readonly<Record<string, Activity>>;
   if (!zone.isChecking) return activities;
-  const handler: ProxyHandler<T> = {
+  const handler: ProxyHandler<Answering<T>> = {
     get: (_, name) => {
       const type = String(name);
       return async (...args: readonly unknown[]) =>
@@ -288,7 +290,7 @@ export function provenActivities<T extends object>(options: ActivityOptions): T 
     },
   };
   // Sound: as above; every property that is read of it is an activity.
-  return new Proxy({} as T, handler);
+  return new Proxy({} as Answering<T>, handler);
 }
 
 async function asked(type: string, options: ActivityOptions, ask: () => Promise<unknown>): Promise<unknown> {

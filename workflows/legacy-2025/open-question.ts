@@ -5,7 +5,8 @@
  * 2. Only calls of runs that were prepared for questions of this server wait so.
  * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits.
  */
-import { setHandler } from '@temporalio/workflow';
+import { defineQuery, setHandler } from '@temporalio/workflow';
+import { QUERIES, UPDATES } from '../../contracts/names.ts';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import {
   admitElicitation,
@@ -22,12 +23,11 @@ import { closed } from '../run/answers.ts';
 import { closeQuestion, waitForAnswer } from '../run/call.ts';
 import { holdOf } from '../run/dispatch-input.ts';
 import type { LiveRun } from '../run/live-run.ts';
-import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
 import { whoAnswers } from '../run/pauses.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveElicitation(live: LiveRun): void {
-  onUpdate(live, inputAskedUpdate, {
+  onUpdate(live, UPDATES.inputAsked, {
     description: 'From the dispatch of a call: its server asks people, and waits on an open connection',
     read: (input) => parsed(parseHeldQuestions(input), 'MESSAGE_INVALID'),
     check: (asked) => {
@@ -36,7 +36,7 @@ export function serveElicitation(live: LiveRun): void {
     },
     act: (asked) => take(live, asked),
   });
-  setHandler(heldInputQuery, (place) => heldWord(live.run, askedAbout(place)));
+  setHandler(defineQuery(QUERIES.heldInput), (place?: unknown) => heldWord(live.run, askedAbout(place)));
 }
 
 function admitted(live: LiveRun, asked: HeldQuestions): AskingOnConnection {

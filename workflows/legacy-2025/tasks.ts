@@ -36,7 +36,8 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
     const state = callOf(live.run, callId);
     if (state?.status !== 'on-task' || live.rolling) return undefined;
     let giveUp = await wait(live, state);
-    if (giveUp === undefined && mayHandOver(live) && !isOverdue(state, Date.now()))
+    const mayHandOver = !live.rolling && !live.work.consideredCancelled && live.reasonToRoll !== undefined;
+    if (giveUp === undefined && mayHandOver && !isOverdue(state, Date.now()))
       giveUp = await untilHandedOver(live, state);
     if (live.rolling) return undefined;
     if (giveUp === undefined && live.work.consideredCancelled && isTooLong(workflowInfo())) giveUp = 'withdrawn';
@@ -51,10 +52,6 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
 function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> {
   const isOver = (): boolean => live.rolling || live.timeIsUp;
   return rest(live, isOver, state.task.next - Date.now(), summaryOf(state, 'worked on by its server as a task'));
-}
-
-function mayHandOver(live: LiveRun): boolean {
-  return !live.rolling && !live.work.consideredCancelled && live.reasonToRoll !== undefined;
 }
 
 /**

@@ -37,8 +37,6 @@ import { ofNoBuild } from '../entity/roll.ts';
 import { assertFailure } from '../entity/unread.ts';
 import { condition } from '../interceptors/condition.ts';
 
-const gatherSignal = defineSignal<[unknown]>(SIGNALS.gather);
-
 /** Messages of runs that one digest has room for. Each lists up to twenty requests. */
 const MOST_GATHERED = 1_000;
 /** Messages of runs that are known again in the next execution. */
@@ -62,7 +60,9 @@ export async function messageDigest(given: unknown, carry?: DigestCarry | null):
   const { seconds, tenant, channel, to } = parsed(read, 'MESSAGE_INVALID');
   const windowMs = seconds * 1_000;
   const gathering = new Gathering(carry ?? undefined);
-  setHandler(gatherSignal, (input) => gathering.take(input), { description: 'A run has something to tell' });
+  setHandler(defineSignal(SIGNALS.gather), (input?: unknown) => gathering.take(input), {
+    description: 'A run has something to tell',
+  });
   /** Only what came makes a history long: an execution to which nothing comes never continues. */
   const isLong = (): boolean => gathering.came > 0 && workflowInfo().continueAsNewSuggested;
   let failure: Error | undefined = carry?.hasFailed === true ? FAILED_EARLIER : undefined;

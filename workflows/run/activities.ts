@@ -5,7 +5,6 @@ import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
 import type { StretchBounds } from '../../contracts/wire/run.ts';
-import type { Answering } from '../entity/unread.ts';
 import { provenActivities } from '../interceptors/zone.ts';
 import type { RunPriority } from '../../contracts/wire/identity.ts';
 
@@ -17,8 +16,8 @@ import type { RunPriority } from '../../contracts/wire/identity.ts';
  * workflow task than in replay. An update in that task then makes a history that no worker can replay (SDK 1.23;
  * related: temporalio/sdk-rust#803). The clocks differ too, and with them the ledger.
  */
-export function runActivities(summary: string): Answering<RunActivities> {
-  return provenActivities<Answering<RunActivities>>({
+export function runActivities(summary: string) {
+  return provenActivities<RunActivities>({
     // The activity reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -28,8 +27,8 @@ export function runActivities(summary: string): Answering<RunActivities> {
 }
 
 /** Options for a model step. Repeating costs tokens and harms nobody: Temporal retries until the run's wall clock. */
-export function modelActivities(summary: string, priority: RunPriority): Answering<ModelActivities> {
-  return provenActivities<Answering<ModelActivities>>({
+export function modelActivities(summary: string, priority: RunPriority) {
+  return provenActivities<ModelActivities>({
     startToCloseTimeout: STEP_SECONDS * 1_000,
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -40,8 +39,8 @@ export function modelActivities(summary: string, priority: RunPriority): Answeri
 }
 
 /** Options for the first activity, which may go on with a first stretch. The run's own priority is not known yet. */
-export function beginActivities(summary: string): Answering<Pick<RunActivities, 'prepareRun'>> {
-  return provenActivities<Answering<RunActivities>>({
+export function beginActivities(summary: string) {
+  return provenActivities<RunActivities>({
     startToCloseTimeout: '2h',
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -67,8 +66,8 @@ export function stretchActivities(
   { seconds }: StretchBounds,
   callTimeoutSeconds: number,
   priority: RunPriority,
-): Answering<Pick<ModelActivities, 'stretch'>> {
-  return provenActivities<Answering<ModelActivities>>({
+) {
+  return provenActivities<ModelActivities>({
     startToCloseTimeout: (seconds + STEP_SECONDS + callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -83,7 +82,6 @@ export function stretchActivities(
   });
 }
 
-/** Time of one model step. */
 const STEP_SECONDS = 900;
 /** Two tokens, two sessions after a 401, and storing the result. */
 const BESIDE_CALL_SECONDS = 90;
@@ -93,12 +91,9 @@ const BESIDE_CALL_SECONDS = 90;
  * as the run may wait (docs/adr/0050). Stopping the run or handing it over does not wait for a server that does not
  * answer.
  */
-export function discoveryActivities(
-  server: ServerBinding,
-  priority: RunPriority,
-): Answering<Pick<ToolActivities, 'discoverTools'>> {
+export function discoveryActivities(server: ServerBinding, priority: RunPriority) {
   const { startWaitSeconds } = server;
-  return provenActivities<Answering<ToolActivities>>({
+  return provenActivities<ToolActivities>({
     ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
@@ -113,12 +108,8 @@ export function discoveryActivities(
  * Options for a message to people. After an hour nobody wants it any more: it is given up, and the run shows so. A
  * stopped run still tells what it has to tell. @param leftMs what is left of the hour
  */
-export function messageActivities(
-  summary: string,
-  leftMs: number,
-  priority: RunPriority,
-): Answering<Pick<RunActivities, 'sendMessage'>> {
-  return provenActivities<Answering<RunActivities>>({
+export function messageActivities(summary: string, leftMs: number, priority: RunPriority) {
+  return provenActivities<RunActivities>({
     startToCloseTimeout: '60s',
     scheduleToCloseTimeout: leftMs,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' },
@@ -128,8 +119,8 @@ export function messageActivities(
 }
 
 /** Options for judging an edit. The sender waits for the verdict; one attempt has the time of a catalog review. */
-export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
-  return provenActivities<Answering<RunActivities>>({
+export function editActivities(summary: string) {
+  return provenActivities<RunActivities>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -138,21 +129,18 @@ export function editActivities(summary: string): Answering<Pick<RunActivities, '
   });
 }
 
-/** Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. */
-export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
-  return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
-}
-
-/** Options for asking for an answer: those of the call; if no worker serves the queue, the run asks people instead. */
-export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
-  return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
-}
-
-type CallOptions = readonly [server: ServerBinding, callTimeoutSeconds: number, summary: string, priority: RunPriority];
-
-/** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
-function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
-  return {
+/**
+ * Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. The heartbeat
+ * timeout is 30 s so that a worker under load is not taken for a dead one.
+ */
+export function callActivities(
+  server: ServerBinding,
+  callTimeoutSeconds: number,
+  summary: string,
+  priority: RunPriority,
+  more: Pick<ActivityOptions, 'scheduleToStartTimeout'> = {},
+) {
+  return provenActivities<ToolActivities>({
     ...defined({ taskQueue: server.taskQueue }),
     // The call's own deadline ends it first.
     startToCloseTimeout: (callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
@@ -160,8 +148,9 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
     summary,
+    ...more,
     priority,
-  };
+  });
 }
 
 /**
@@ -172,13 +161,8 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
  *
  * @param giveUp somebody waits for the end of the run, so a worker that does not come is not waited for
  */
-export function pollActivities(
-  server: ServerBinding,
-  summary: string,
-  priority: RunPriority,
-  giveUp: boolean,
-): Answering<Pick<ToolActivities, 'pollTask'>> {
-  return provenActivities<Answering<ToolActivities>>({
+export function pollActivities(server: ServerBinding, summary: string, priority: RunPriority, giveUp: boolean) {
+  return provenActivities<ToolActivities>({
     ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),

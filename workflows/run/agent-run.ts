@@ -200,7 +200,7 @@ async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error
   if (!(error instanceof TemporalFailure)) throw error;
   const coded = codedFailureIn(error) ?? {
     code: 'INTERNAL',
-    message: `${whatFailed(error)} failed for a reason without a code; the history of the run shows it.`,
+    message: `${error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run'} failed for a reason without a code; the history of the run shows it.`,
     facts: {},
   };
   live.close(`${coded.code}: ${coded.message}`);
@@ -219,8 +219,4 @@ async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error
   live.stored();
   surface.show();
   throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));
-}
-
-function whatFailed(error: TemporalFailure): string {
-  return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
 }

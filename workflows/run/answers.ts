@@ -6,10 +6,11 @@
  * 2. A refused update never enters history (INV-G2).
  * 3. In trust mode `signed` the handler proves again who said it: an answer can come into history without a validator.
  */
-import { type ApplicationFailure, HandlerUnfinishedPolicy, type UpdateDefinition } from '@temporalio/common';
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { type ApplicationFailure, HandlerUnfinishedPolicy } from '@temporalio/common';
+import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
+import { SIGNALS, UPDATES } from '../../contracts/names.ts';
 import type {
   DecisionAck,
   InputPause,
@@ -22,19 +23,11 @@ import type {
   SignedResolution,
 } from '../../contracts/schemas/request.ts';
 import { authorize, refuseAuthorization } from '../../domain/request/authorization.ts';
-import {
-  accept,
-  type Admission,
-  type AdmissionOf,
-  admit,
-  madeInTime,
-  refuseLong,
-} from '../../domain/request/decision.ts';
-import { refuseEdit } from '../../domain/request/edit.ts';
+import { accept, type AdmissionOf, madeInTime } from '../../domain/request/decision.ts';
 import { refuseLongResult, resolve } from '../../domain/request/outcome.ts';
 import { admitAnswer, type PauseAnswer, type Paused } from '../../domain/request/pause.ts';
 import { provide, refuseProvision } from '../../domain/request/provision.ts';
-import { admitSigned, type AnswerPurpose } from '../../domain/request/signed-answer.ts';
+import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
 import { remembered } from '../../domain/request/standing.ts';
 import {
   parseAuthorization,
@@ -52,27 +45,25 @@ import {
   type WaitingForConsent,
 } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { onUpdate, parsed, refuseWith } from '../entity/entity.ts';
 import { seenAs } from '../entity/unread.ts';
-import { editCall, refuseFlood } from './edits.ts';
+import { admitted, editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
-import { authorizeUpdate, decideSignal, decideUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
 
-/** Serves every update, and the signal, by which people answer a request. */
 export function serveAnswers(live: LiveRun): void {
   serve(live, AUTHORIZE);
   serve(live, RESOLVE);
   serve(live, PROVIDE);
   serve(live, DECIDE);
-  setHandler(decideSignal, (input) => decideBySignal(live, input), {
+  setHandler(defineSignal(SIGNALS.decide), (input?: unknown) => decideBySignal(live, input), {
     description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
   });
 }
 
 interface Answering<Answer extends PauseAnswer, State, Ack> {
-  readonly update: UpdateDefinition<Ack, [unknown?]>;
+  readonly update: keyof typeof UPDATES;
   readonly description: string;
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
@@ -89,7 +80,7 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
 
 function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answering<Answer, State, Ack>): void {
   const { update, purpose, parse } = kind;
-  onUpdate(live, update, {
+  onUpdate(live, UPDATES[update], {
     ...kind,
     read: (input) => parsed(live.isSigned ? openedAnswer(input, parse) : parse(input), 'DECISION_INVALID'),
     check: (answer) => {
@@ -113,7 +104,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
 }
 
 const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
-  update: decideUpdate,
+  update: 'decide',
   description: 'Decide one waiting call',
   purpose: 'decide',
   parse: parseDecision,
@@ -127,7 +118,7 @@ const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
 };
 
 const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
-  update: resolveOutcomeUpdate,
+  update: 'resolveOutcome',
   description: 'Say what became of a call whose outcome is not known, or that it is sent again',
   purpose: 'resolveOutcome',
   parse: parseResolution,
@@ -139,7 +130,7 @@ const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
 };
 
 const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
-  update: provideInputUpdate,
+  update: 'provideInput',
   description: 'Answer what a server asks for in the middle of a call',
   purpose: 'provideInput',
   parse: parseProvision,
@@ -149,7 +140,7 @@ const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
 };
 
 const AUTHORIZE: Answering<SignedAuthorization, Paused, PauseAck> = {
-  update: authorizeUpdate,
+  update: 'authorize',
   description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
   purpose: 'authorize',
   parse: parseAuthorization,
@@ -166,24 +157,6 @@ function admittedFor(asked: PauseKind): Answering<PauseAnswer, Paused, PauseAck>
 function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ack: Ack }): Ack {
   live.commit(change);
   return ack;
-}
-
-/** Admits a decision within the limits of the run. @param now epoch ms */
-function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
-  const { run, ids, endsAt, trust } = live;
-  const admission =
-    trust === undefined
-      ? admit(run, decision, ids, now, endsAt)
-      : admitSigned(run, decision, ids, now, { endsAt, trust });
-  if (admission.kind !== 'accept') return admission;
-  const { limits } = live.prepared;
-  const refusal =
-    decision.kind === 'respond'
-      ? refuseLong(decision, 'answer', decision.answer, limits)
-      : isEdit(decision)
-        ? refuseEdit(live.run, admission.state, decision, limits)
-        : undefined;
-  return refusal ?? admission;
 }
 
 /** @param at epoch ms */
@@ -212,10 +185,10 @@ function standingAfter(live: LiveRun, run: Run, { call, judgement }: WaitingForC
 }
 
 async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<DecisionAck> {
-  const answer = await editCall(live, state, decision, admitted);
-  if (answer.kind === 'ack') return answer.ack;
+  const answer = await editCall(live, state, decision);
+  if (!isRefusal(answer)) return answer;
   // The message is in history, so the ledger says what became of it.
-  refuseInLedger(live, decision, answer);
+  refuseInLedger(live, decision, answer.code);
   throw failureOf(answer.code, answer.message, answer.facts);
 }
 
@@ -227,8 +200,7 @@ async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: E
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const seen = seenAs(live, input);
   const shape = live.isSigned ? openedAnswer(seen, parseDecision) : parseDecision(seen);
-  if (shape.kind === 'bad')
-    return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
+  if (shape.kind === 'bad') return refuseInLedger(live, UNREAD, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
   const admission = (live.isSigned ? refuseUnsigned(live, decision) : undefined) ?? admitted(live, decision, now);
@@ -236,7 +208,7 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
     admission.kind === 'refuse'
       ? admission
       : (refuseUntold(decision) ?? (isEdit(decision) ? refuseFlood(live, decision) : undefined));
-  if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
+  if (refusal !== undefined) return refuseInLedger(live, decision, refusal.code);
   if (admission.kind !== 'accept') return undefined;
   if (isEdit(decision)) return editBySignal(live, admission.state, decision);
   return void acceptDecision(live, admission.state, decision, now);
@@ -253,22 +225,18 @@ function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
 }
 
 async function editBySignal(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<void> {
-  const answer = await editCall(live, state, decision, admitted);
-  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
+  const answer = await editCall(live, state, decision);
+  if (isRefusal(answer)) refuseInLedger(live, decision, answer.code);
 }
 
-function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedDecision, { code }: Refusal): void {
-  refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
-}
+type Sender = Pick<SignedDecision, 'callId' | 'decisionId' | 'approver'>;
+
+const UNREAD: Sender = { callId: 'unknown', decisionId: 'unknown', approver: { id: 'unknown', groups: [] } };
 
 /** Records the refusal, unless the ledger already has its last entry. */
-function refuseSignal(
-  live: LiveRun,
-  who: { callId: string; decisionId: string; approver: string },
-  code: ErrorCode,
-): void {
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: Sender, code: ErrorCode): void {
   if (live.closing) return;
-  live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+  live.record({ kind: 'decision.refused', callId, decisionId, approver: approver.id, code });
 }
 
 export function closed(): ApplicationFailure {

@@ -15,7 +15,7 @@ import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure }
 import { isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
-import type { Unsure } from '../../contracts/wire/carry.ts';
+import type { Consent, Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { elicitationClosed, elicitationTold } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
@@ -33,9 +33,9 @@ import {
   waitBeforeNext,
   waitedOut,
 } from '../../domain/request/throttling.ts';
+import { FORGOTTEN, lost as withoutStanding, standingOf } from '../../domain/request/standing.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
 import {
-  type Approved,
   type Asking,
   callOf,
   type CallState,
@@ -50,12 +50,13 @@ import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { byWhoseWord, summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, seenAs } from '../entity/unread.ts';
 import { followTask } from '../legacy-2025/tasks.ts';
-import { callActivities, resumeActivities } from './activities.ts';
+import { callActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
-import { dropRefused, noLongerAnswered } from './standing.ts';
 import { condition } from '../interceptors/condition.ts';
+
+type Reopening = Extract<DispatchResult, { kind: 'reopen' }>;
 
 /** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
@@ -67,16 +68,11 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
       case 'waiting-for-answer':
         await waitForDecision(live, state);
         break;
-      case 'throttled':
-        if (Date.now() < state.wait.until) await waitForTurn(live, state);
-        else if (state.consent !== undefined && live.awaitsClient) await waitForClient(live, state);
-        else await dispatch(live, state);
-        break;
       case 'cleared':
-        await dispatch(live, state);
-        break;
       case 'approved':
-        if (live.awaitsClient) await waitForClient(live, state);
+      case 'throttled':
+        if (state.status === 'throttled' && Date.now() < state.wait.until) await waitForTurn(live, state);
+        else if (state.consent !== undefined && live.awaitsClient) await waitForClient(live, state);
         else await dispatch(live, state);
         break;
       case 'on-task':
@@ -131,7 +127,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
-    const gone = consent.made.standing === undefined ? undefined : noLongerAnswered(live, consent, Date.now());
+    const gone = noLongerAnswered(live, consent);
     if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
@@ -149,6 +145,18 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const again = sentAgain(live, flight, result);
   if (again === undefined) conclude(live, flight, result, handedAt);
   else await again;
+}
+
+/** Why people must be asked after all about a call that a standing decision had answered. */
+function noLongerAnswered({ run }: LiveRun, { made: { standing } }: Consent): Reopening | undefined {
+  if (standing === undefined || standingOf(run, standing, Date.now()) !== undefined) return undefined;
+  return { kind: 'reopen', code: 'STANDING_LOST', message: FORGOTTEN };
+}
+
+/** Ends a standing decision that a dispatch did not accept as consent, so that people are asked about the next call. */
+function dropRefused(live: LiveRun, { consent }: Dispatched, code: string): void {
+  const standing = consent?.made.standing;
+  if (standing !== undefined) live.commit(withoutStanding(live.run, standing, code));
 }
 
 /**
@@ -202,7 +210,7 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
   }
 }
 
-function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
+function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Reopening): void {
   const isAnew = state.attempts > 0 && patched('as-documented');
   const fallback = fallbackOf(live, state);
   live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallback, Date.now(), isAnew));
@@ -290,7 +298,9 @@ async function askForAnswer(
   try {
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
-    const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
+    // If no worker serves the queue, the run asks people instead.
+    const most = { scheduleToStartTimeout: '5m' } as const;
+    const { resumeCall } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority, most);
     return afterAsking(
       lost,
       answered(live, 'resumeCall', await live.flights.run(() => resumeCall({ ...input, resume }))),
@@ -340,7 +350,7 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
 }
 
 /** Waits until the client of an approved call is back, or the run hands over. Whatever has lapsed is asked again then. */
-async function waitForClient(live: LiveRun, { call: { callId }, status }: Approved | Throttled): Promise<void> {
+async function waitForClient(live: LiveRun, { call: { callId }, status }: Sendable): Promise<void> {
   const isOver = (): boolean => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== status;
   try {
     await live.away.during(callId, () => condition(isOver));
@@ -348,13 +358,6 @@ async function waitForClient(live: LiveRun, { call: { callId }, status }: Approv
     if (!isCancellation(error)) throw error;
     live.commit(ended(live.run, callId, live.withdrawal));
   }
-}
-
-/** Endings of a request that nobody has answered. */
-interface Unanswered {
-  readonly expired: () => void;
-  /** The wait was cancelled: nobody wants an answer any more. */
-  readonly withdrawn: () => void;
 }
 
 /** Waits for a decision; the call ends with its request. Not `async`, as `sentAgain`. */
@@ -367,8 +370,15 @@ export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   });
 }
 
-/** Waits until the request is answered, tells its next step, or is over. The caller may then open a new request. */
-export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Unanswered): Promise<void> {
+/**
+ * Waits until the request is answered, tells its next step, or is over. The caller may then open a new request.
+ * @param unanswered endings of a request that nobody has answered; `withdrawn`: nobody wants an answer any more
+ */
+export async function waitForAnswer(
+  live: LiveRun,
+  state: Asking,
+  unanswered: Readonly<Record<'expired' | 'withdrawn', () => void>>,
+): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
   // A request that was postponed or edited, or whose step was told, is a new object, so its timer is set again.

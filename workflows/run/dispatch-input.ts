@@ -15,34 +15,18 @@ import { instantOf } from '../../domain/request/deadline.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { pauseProof } from '../../domain/request/pause.ts';
 import { provisionProof } from '../../domain/request/provision.ts';
+import { proofOf } from '../../domain/request/standing.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
 import { type Dispatched, grantsFor, type InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
-import { standingProof } from './standing.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
-  const { consent } = state;
-  const server = serverOf(live, state);
-  const shown = state.edit === undefined ? undefined : shownToEditor(state);
-  const standing = consent?.made.standing === undefined ? undefined : standingProof(live, state);
-  return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
-    ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
-    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
-    ...defined({ mayHaveRun: state.again }),
-    ...inputTo(live, state),
-    ...authorizationProofs(live, state),
-    ...linkOf(live, state),
-    ...holdOf(live, state),
-    resumable: true,
-  });
-}
-
-export function dispatchParts(live: LiveRun): DispatchParts {
   const { spec, prepared, toolset, decidedIn } = live;
-  return {
+  const { consent } = state;
+  const parts: DispatchParts = {
     run: live.identity,
     runId: workflowInfo().runId,
     decidedIn,
@@ -52,6 +36,20 @@ export function dispatchParts(live: LiveRun): DispatchParts {
     ...live.signedSpec,
     ...defined({ runPolicy: spec.policy, grants: spec.grants, tasks: prepared.tasks }),
   };
+  const shown = state.edit === undefined ? undefined : shownToEditor(state);
+  const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
+  return dispatchOf(parts, state, serverOf(live, state), live.run.calls, {
+    ...(consent === undefined
+      ? {}
+      : { proof: standing === undefined ? decisionProof(consent, shown) : proofOf(standing) }),
+    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
+    ...defined({ mayHaveRun: state.again }),
+    ...inputTo(live, state),
+    ...proofsOf(authorizationsOf(live.run, state)),
+    ...linkOf(live, state),
+    ...holdOf(live, state),
+    resumable: true,
+  });
 }
 
 function decisionProof({ made, request }: Consent, edit: DecisionProof['edit']): DecisionProof {
@@ -100,19 +98,11 @@ function votedAt(
 }
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
-export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
-  if (input === undefined || !live.asksAbout('input')) return inputBefore(live);
-  return { input: { provided: input.provided.map(provisionProof), leg: input.leg } };
-}
-
-/** Tells a call whose server has asked nothing yet that it may ask, if the run can wait for input. */
-export function inputBefore(live: LiveRun): Pick<DispatchInput, 'input'> {
-  return live.asksAbout('input') ? { input: { provided: [] } } : {};
-}
-
-export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  if (state.authorized === undefined && live.run.grants === undefined) return {};
-  return proofsOf(authorizationsOf(live.run, state));
+function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
+  if (!live.asksAbout('input')) return {};
+  return {
+    input: input === undefined ? { provided: [] } : { provided: input.provided.map(provisionProof), leg: input.leg },
+  };
 }
 
 /** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */

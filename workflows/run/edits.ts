@@ -5,13 +5,14 @@
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope, patched } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
-import type { JudgeInput } from '../../contracts/wire/run.ts';
-import type { Admission } from '../../domain/request/decision.ts';
-import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
+import { type Admission, admit, refuseLong } from '../../domain/request/decision.ts';
+import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
+import { admitSigned } from '../../domain/request/signed-answer.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
-import type { Asking, EditDecision } from '../../domain/state/run.ts';
+import { type Asking, type EditDecision, isEdit } from '../../domain/state/run.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -32,28 +33,43 @@ export function refuseFlood(live: LiveRun, decision: EditDecision): Refusal | un
   );
 }
 
-export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | Refusal;
+type EditAnswer = DecisionAck | Refusal;
 
-/** Admits a decision as the run is now. @param now epoch ms */
-type Admit = (live: LiveRun, decision: SignedDecision, now: number) => Admission;
+/** Admits a decision within the limits of the run. @param now epoch ms */
+export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
+  const { run, ids, endsAt, trust } = live;
+  const admission =
+    trust === undefined
+      ? admit(run, decision, ids, now, endsAt)
+      : admitSigned(run, decision, ids, now, { endsAt, trust });
+  if (admission.kind !== 'accept') return admission;
+  const { limits } = live.prepared;
+  const refusal =
+    decision.kind === 'respond'
+      ? refuseLong(decision, 'answer', decision.answer, limits)
+      : isEdit(decision)
+        ? refuseEdit(live.run, admission.state, decision, limits)
+        : undefined;
+  return refusal ?? admission;
+}
 
 /** @param state the request on which the decision was admitted */
-export function editCall(live: LiveRun, state: Asking, decision: EditDecision, admit: Admit): Promise<EditAnswer> {
+export function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
   const scope = new CancellationScope();
   // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
   return live.judging.during(scope, async () =>
-    settleEdit(live, decision, await verdictOn(live, state, decision, scope), admit),
+    settleEdit(live, decision, await verdictOn(live, state, decision, scope)),
   );
 }
 
-function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined, admit: Admit): EditAnswer {
+function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined): EditAnswer {
   if (live.closing || live.work.consideredCancelled)
     return refuse('RUN_CLOSED', 'The run ended while the edit was judged; nothing was changed.', {
       callId: decision.callId,
     });
   const now = Date.now();
-  const admission = admit(live, decision, now);
-  if (admission.kind === 'repeat') return { kind: 'ack', ack: admission.ack };
+  const admission = admitted(live, decision, now);
+  if (admission.kind === 'repeat') return admission.ack;
   if (admission.kind === 'refuse') return admission;
   if (verdict === undefined)
     return refuse('JUDGE_UNAVAILABLE', 'The edited call could not be judged; nothing was changed. Try again.', {
@@ -63,7 +79,7 @@ function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict 
   const accepted = acceptEdit(live.run, admission.state, decision, verdict, live.ids, now, isAnew);
   if (accepted.kind === 'refuse') return accepted;
   live.commit(accepted);
-  return { kind: 'ack', ack: accepted.ack };
+  return accepted.ack;
 }
 
 async function verdictOn(
@@ -73,6 +89,7 @@ async function verdictOn(
   scope: CancellationScope,
 ): Promise<EditVerdict | undefined> {
   try {
+    const { earlier } = live.earlier;
     const { judge } = editActivities(summaryOf(state, `judge the edit of ${decision.approver.id}`));
     const answer = await scope.run(() =>
       judge({
@@ -80,7 +97,7 @@ async function verdictOn(
         toolset: live.toolset,
         runPolicy: live.spec.policy,
         calls: [{ ...state.call, arguments: decision.arguments }],
-        ...earlierCalls(live, state.call.callId),
+        ...defined({ earlier: earlier && earlierThan(earlier, live.run.calls, state.call.callId) }),
       }),
     );
     const { judgements, policyVersion } = answered(live, 'judge', answer);
@@ -94,12 +111,7 @@ async function verdictOn(
   }
 }
 
-function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'> {
-  const { earlier } = live.earlier;
-  return earlier === undefined ? {} : { earlier: earlierThan(earlier, live.run.calls, callId) };
-}
-
 /** Cancels the judging of edits, so that their senders get an answer before the run is over. */
 export function stopJudging(live: LiveRun): void {
-  for (const scope of live.judging.items) scope.cancel();
+  for (const scope of live.judging) scope.cancel();
 }

@@ -1,17 +1,16 @@
 /** Updates and signals of a run; answers to requests are in `answers.ts`, which has the rules for both. */
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { defineSignal, patched, setHandler, workflowInfo } from '@temporalio/workflow';
+import { SIGNALS, UPDATES } from '../../contracts/names.ts';
+import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
-import { admitForget } from '../../domain/request/standing.ts';
+import { admitForget, callsApprovedBy, forget } from '../../domain/request/standing.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
-import { seenAt } from '../entity/unread.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
-import { advanceUpdate, forgetUpdate, presentSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './visibility.ts';
-import { forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
 /** One function, because it is the list of the messages that a run takes. */
@@ -21,7 +20,7 @@ export function registerHandlers(live: LiveRun): void {
   serveElicitation(live);
   serveAnswers(live);
 
-  onUpdate(live, sayUpdate, {
+  onUpdate(live, UPDATES.say, {
     description: 'Add a user message; it is read after the current turn',
     read: (input) => parsed(opened(live, input, parseSay), 'MESSAGE_INVALID'),
     check: (said, input) => {
@@ -38,7 +37,7 @@ export function registerHandlers(live: LiveRun): void {
     },
   });
 
-  onUpdate(live, stopUpdate, {
+  onUpdate(live, UPDATES.stop, {
     description: 'End the run: open requests are cancelled',
     read: (input) => parsed(opened(live, input, parseStop), 'MESSAGE_INVALID'),
     check: (stop, input) => {
@@ -51,7 +50,7 @@ export function registerHandlers(live: LiveRun): void {
     },
   });
 
-  onUpdate(live, forgetUpdate, {
+  onUpdate(live, UPDATES.forget, {
     description: 'Take a standing decision back: what it would answer is asked',
     read: (input) => parsed(opened(live, input, parseForget), 'DECISION_INVALID'),
     check: (message, input) => {
@@ -62,16 +61,15 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  // Earlier builds left it out of the count of inputs.
-  setHandler(presentSignal, (until) => live.notePresence(seenAt(`present-${live.nextPresence()}`, until)), {
+  setHandler(defineSignal(SIGNALS.present), (until?: unknown) => live.notePresence(until), {
     description: 'The client of an approved call is there, until this time',
   });
 
-  onNudge(live, advanceUpdate, {
+  onNudge(live, UPDATES.advance, {
     description: 'Where the run is, at once',
     act: () => advance(live),
   });
-  onNudge(live, refreshTrustUpdate, {
+  onNudge(live, UPDATES.refreshTrust, {
     description: 'Read the trusted keys anew',
     check: () => assertRefreshable(live),
     act: () => {
@@ -83,4 +81,16 @@ export function registerHandlers(live: LiveRun): void {
 
 function advance(live: LiveRun): Advance {
   return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
+}
+
+/** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
+function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
+  const admission = admitForget(live.run, message);
+  if (admission.kind === 'repeat') return admission.ack;
+  refuseWith(admission);
+  const { standing } = admission;
+  const isAnew = callsApprovedBy(live.run, standing).length > 0 && patched('as-documented');
+  const { ack, ...change } = forget(live.run, standing, message, live.ids, Date.now(), isAnew);
+  live.commit(change);
+  return ack;
 }

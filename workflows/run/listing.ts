@@ -7,6 +7,7 @@
  * 3. Only runs that were prepared for it ask people; others end at once.
  */
 import { initiatorRule } from '../../domain/policy/approvers.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/approvers.ts';
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -19,20 +20,20 @@ import { discoveryActivities } from './activities.ts';
 import { waitForDecision } from './call.ts';
 import { grantProofs } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
-import { deadlineOfAnswers } from './pauses.ts';
 import { condition } from '../interceptors/condition.ts';
 
 /** `roll`: the run should first continue as new while lists wait; the next execution asks again for all of them. */
 export async function listTools(live: LiveRun): Promise<'done' | 'roll'> {
   const { servers } = live.prepared;
-  const lists = new Lists(live);
+  const lists: Lists = { asking: new CancellationScope(), areLetGo: false };
   let found: readonly Discovery[] | undefined;
-  const all = Promise.all(servers.map((server, index) => lists.discover(server, index))).then((each) => {
+  const all = Promise.all(servers.map((server, index) => discover(live, lists, server, index))).then((each) => {
     if (!live.rolling && !lists.areLetGo) found = each.filter((one) => one !== undefined);
   });
   await Promise.race([all, condition(() => found !== undefined || live.reasonToRoll !== undefined)]);
   if (found === undefined) {
-    lists.letGo();
+    lists.areLetGo = true;
+    lists.asking.cancel();
     return 'roll';
   }
   pin(live, found);
@@ -55,63 +56,56 @@ export function pin(live: LiveRun, found: readonly Discovery[], at?: number): vo
   );
 }
 
-class Lists {
-  readonly #live: LiveRun;
-  readonly #asking = new CancellationScope();
+interface Lists {
+  readonly asking: CancellationScope;
   /** True once the run hands over; its next execution asks again. */
-  areLetGo = false;
+  areLetGo: boolean;
+}
 
-  constructor(live: LiveRun) {
-    this.#live = live;
-  }
-
-  letGo(): void {
-    this.areLetGo = true;
-    this.#asking.cancel();
-  }
-
-  /** Returns the list of one server, or undefined if the run hands over first. */
-  async discover(server: ServerBinding, index: number): Promise<Discovery | undefined> {
-    const live = this.#live;
-    const callId = listingId(index);
-    for (;;) {
-      const state = callOf(live.run, callId);
-      if (live.rolling) return undefined;
-      if (isAsking(state)) {
-        live.enter('acting');
-        await waitForDecision(live, state);
-        continue;
-      }
-      if (state !== undefined && isSettled(state)) {
-        if (live.work.consideredCancelled) throw new CancelledFailure('The run ended before its tools were listed.');
-        throw failedWith(whyEnded(state), server);
-      }
-      const found = await this.#ask(server);
-      if (found === undefined) return undefined;
-      if (!('authorization' in found)) return found;
-      const { authorization: need } = found;
-      const pausing = {
-        approvers: initiatorRule(live.prepared.initiator.id),
-        deadlineSeconds: deadlineOfAnswers(live),
-        at: Date.now(),
-      };
-      const change = listingAsked(live.run, { server, index }, need, pausing, live.ids);
-      if (change === undefined) throw failedWith(need, server);
-      live.commit(change);
+/** Returns the list of one server, or undefined if the run hands over first. */
+async function discover(
+  live: LiveRun,
+  lists: Lists,
+  server: ServerBinding,
+  index: number,
+): Promise<Discovery | undefined> {
+  const callId = listingId(index);
+  for (;;) {
+    const state = callOf(live.run, callId);
+    if (live.rolling) return undefined;
+    if (isAsking(state)) {
+      live.enter('acting');
+      await waitForDecision(live, state);
+      continue;
     }
-  }
-
-  /** Asks for one list, and waits for a server that is away. Returns undefined if the run hands over first. */
-  async #ask(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
-    const live = this.#live;
-    const { discoverTools } = discoveryActivities(server, live.prepared.priority);
-    try {
-      const found = await live.list(server.name, () => this.#asking.run(() => discoverTools(inputFor(live, server))));
-      return answered(live, 'discoverTools', found);
-    } catch (error) {
-      if (this.areLetGo && isCancellation(error)) return undefined;
-      throw error;
+    if (state !== undefined && isSettled(state)) {
+      if (live.work.consideredCancelled) throw new CancelledFailure('The run ended before its tools were listed.');
+      throw failedWith(whyEnded(state), server);
     }
+    const found = await ask(live, lists, server);
+    if (found === undefined) return undefined;
+    if (!('authorization' in found)) return found;
+    const { authorization: need } = found;
+    const pausing = {
+      approvers: initiatorRule(live.prepared.initiator.id),
+      deadlineSeconds: live.prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
+      at: Date.now(),
+    };
+    const change = listingAsked(live.run, { server, index }, need, pausing, live.ids);
+    if (change === undefined) throw failedWith(need, server);
+    live.commit(change);
+  }
+}
+
+/** Asks for one list, and waits for a server that is away. Returns undefined if the run hands over first. */
+async function ask(live: LiveRun, lists: Lists, server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
+  const { discoverTools } = discoveryActivities(server, live.prepared.priority);
+  try {
+    const found = await live.list(server.name, () => lists.asking.run(() => discoverTools(inputFor(live, server))));
+    return answered(live, 'discoverTools', found);
+  } catch (error) {
+    if (lists.areLetGo && isCancellation(error)) return undefined;
+    throw error;
   }
 }
 

@@ -47,6 +47,7 @@ import {
 } from '../../domain/state/run.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { Entity, UnderWay } from '../entity/entity.ts';
+import { seenAt } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
 
 type Prepared = Omit<PreparedRun, 'opening'>;
@@ -157,14 +158,13 @@ export class LiveRun extends Entity {
     return this.spec.dispatch === 'on-return' && (this.#isLeaving || (this.#presentUntil ?? 0) <= Date.now());
   }
 
-  /** Returns the number of the next word that the client is there; it is the same in each replay. */
-  nextPresence(): number {
+  /**
+   * Notes that the client is there. Earlier builds left these words out of the count of inputs, so they have their own.
+   * @param said until when, in epoch ms; whatever else it may be says nothing
+   */
+  notePresence(said: unknown): void {
     this.#presences += 1;
-    return this.#presences;
-  }
-
-  /** Notes that the client is there. @param until epoch ms; whatever else it may be says nothing */
-  notePresence(until: unknown): void {
+    const until = seenAt(`present-${this.#presences}`, said);
     if (Number.isSafeInteger(until)) this.#presentUntil = Math.max(this.#presentUntil ?? 0, Number(until));
   }
 
@@ -243,9 +243,9 @@ export class LiveRun extends Entity {
     return this.#trustReadAt;
   }
 
-  believe(trust: TrustSet, readAt: number): void {
+  believe(trust: TrustSet): void {
     this.#prepared = { ...this.prepared, trust };
-    this.#trustReadAt = readAt;
+    this.#trustReadAt = Date.now();
   }
 
   /** Call counts of the turns before this one, if some rule asks for them. */
@@ -288,7 +288,7 @@ export class LiveRun extends Entity {
   prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
-    if (prepared.trust !== undefined) this.believe(prepared.trust, Date.now());
+    if (prepared.trust !== undefined) this.believe(prepared.trust);
     this.commit({ run: this.#run, facts: [startedFact({ ...prepared, opening }, this.spec.agent)] }, at);
     for (const message of opening) this.say(message);
   }
@@ -403,7 +403,7 @@ export class LiveRun extends Entity {
 
   /** Ends the stretch under way: it begins nothing more, and returns what was done. */
   endStretch(): void {
-    for (const scope of this.stretching.items) scope.cancel();
+    for (const scope of this.stretching) scope.cancel();
   }
 
   /** @param at epoch ms, at which the facts happened */

@@ -1,12 +1,6 @@
 /** Opens requests about something other than consent, only in runs prepared for it; `answers.ts` takes the answers. */
-import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import {
-  type Answerers,
-  answerersByDefault,
-  DEFAULT_DEADLINE_SECONDS,
-  initiatorRule,
-} from '../../domain/policy/approvers.ts';
+import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
 import { authorizationPause } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
@@ -33,15 +27,12 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
 
 /** Asks about a call whose outcome is unknown. Returns false if nobody is asked. @param handedAt epoch ms */
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
-  if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
+  const { outcome: unsure } = ending;
+  if (unsure.kind !== 'unknown' || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
   const about = outcomePause(flight, ending, handedAt);
-  const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
+  const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   return true;
-}
-
-function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure } {
-  return ending.outcome.kind === 'unknown';
 }
 
 export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
@@ -66,11 +57,6 @@ export function askAnew(live: LiveRun, flight: Dispatched, why: Extract<Dispatch
   };
   live.commit(pausedFor(live.run, flight.call.callId, retry.request.about, pausing, live.ids));
   return true;
-}
-
-/** How long people have, in seconds, if no rule of a call says so. */
-export function deadlineOfAnswers({ prepared }: LiveRun): number {
-  return prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS;
 }
 
 /** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */

@@ -9,12 +9,9 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { Carry } from '../../contracts/wire/carry.ts';
-import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { storeActivities } from '../entity/activities.ts';
-import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
-import type { Answering } from '../entity/unread.ts';
+import { onCurrentBuild, storeActivities, storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
 import { condition } from '../interceptors/condition.ts';
@@ -72,10 +69,7 @@ function isTooMuch({ journal }: LiveRun, from: number): boolean {
 }
 
 /** Stores the whole journal of this execution at its end. Nothing more is recorded once the run is closing. */
-export async function storeJournal(
-  live: LiveRun,
-  store: Answering<Pick<RunActivities, 'storeSegment'>> = storeActivities(),
-): Promise<ArtifactRef> {
+export async function storeJournal(live: LiveRun, store = storeActivities()): Promise<ArtifactRef> {
   for (;;) {
     const { segment, ledgerLength } = await storeOnce(live, store);
     if (live.journal.ledgerLength === ledgerLength) return segment;

@@ -16,19 +16,19 @@ import type {
   StretchInput,
   StretchResult,
 } from '../../contracts/wire/stretch.ts';
-import { deedsOf, isConcluded, isOver, NotToLeave, stretchServers, stretchState } from '../../domain/run/stretch.ts';
+import { deedsOf, isConcluded, isOver, NotToLeave, stretchInput, stretchServers } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { withStretched } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, assertReadable } from '../entity/unread.ts';
 import { beginActivities, stretchActivities } from './activities.ts';
-import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
+import { grantProofs } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** @returns the turns that were taken, none if it ended before the model had answered; and the model's final refusal */
 export async function stretched(live: LiveRun, first: ModelStepInput, bounds: StretchBounds): Promise<StretchResult> {
   const { limits, priority } = live.prepared;
-  const input = stretchInput(live, first, bounds);
+  const input = inputOf(live, first, bounds);
   const { turns, seconds } = input.bounds;
   const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, ${seconds} s`;
   const { stretch } = stretchActivities(summary, bounds, limits.callTimeoutSeconds, priority);
@@ -77,28 +77,24 @@ function take(live: LiveRun, { found, times, turns, failed, ...prepared }: Begun
   if (found !== undefined) live.begun = { said, found, ...defined({ times, turns, failed }) };
 }
 
-function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
-  const { prepared, run, spec } = live;
-  const { decidedIn, signedSpec, tasks, limits } = dispatchParts(live);
-  const servers = stretchServers(prepared);
-  const proofs = servers.flatMap(({ name }) => {
+function inputOf(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
+  const { prepared, run, spec, decidedIn, turnsLeft } = live;
+  const proofs = stretchServers(prepared).flatMap(({ name }) => {
     const { authorizations } = grantProofs(live, name);
     return authorizations === undefined ? [] : [[name, authorizations] as const];
   });
-  return {
+  return stretchInput(
     step,
-    state: stretchState(run, prepared.tally !== undefined),
-    bounds: { ...bounds, turns: Math.min(bounds.turns, live.turnsLeft) },
-    servers,
-    dispatch: {
+    run,
+    prepared,
+    { ...bounds, turns: Math.min(bounds.turns, turnsLeft) },
+    {
       decidedIn,
-      limits,
-      ...inputBefore(live),
       ...(proofs.length === 0 ? {} : { authorizations: Object.fromEntries(proofs) }),
-      ...defined({ signedSpec, tasks, grants: spec.grants }),
+      ...live.signedSpec,
+      ...defined({ grants: spec.grants }),
     },
-    ...defined({ price: prepared.price }),
-  };
+  );
 }
 
 /**

@@ -18,10 +18,11 @@ import type {
   UnsentMessage,
 } from '../../contracts/wire/notify.ts';
 import { follow, messagesOf, nextWarning, type Open, type Told, withoutPassing } from '../../domain/request/telling.ts';
-import { answered, assertFailure, type Unread } from '../entity/unread.ts';
+import { answered, assertFailure } from '../entity/unread.ts';
 import { messageActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { condition } from '../interceptors/condition.ts';
+import type { Unread } from '../interceptors/zone.ts';
 
 /** Time after which nobody wants a message any more; it counts on when a run continues as new. */
 const HOUR_MS = 3_600_000;
@@ -147,7 +148,8 @@ export class Messenger {
       try {
         await scope.run(async () => await sleep(Math.max(1, at - Date.now()), { summary }));
       } catch (error) {
-        return ignoreCancellation(error);
+        if (!isCancellation(error)) throw error;
+        return;
       }
       this.#warning = undefined;
       this.#look();
@@ -291,8 +293,4 @@ function shownAs(input: MessageInput): Pick<MessageInput, 'channel' | 'event'> &
 
 function callsOf({ requests }: MessageInput): string[] {
   return requests.map(({ callId }) => callId);
-}
-
-function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }

@@ -17,7 +17,7 @@ import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/sc
 import type { PauseAnswer } from '../../domain/request/pause.ts';
 import { type AnswerPurpose, checkSignedAnswer } from '../../domain/request/signed-answer.ts';
 import type { Parsed } from '../../domain/shapes/inputs.ts';
-import { claimOf, wasGoodAt } from '../../domain/signing/jws.ts';
+import { wasGoodAt } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
@@ -82,15 +82,13 @@ export function assertSigned(
   if (!live.isSigned) return;
   const { signature } = openMessage(input);
   const trust = freshTrust(live, signature);
-  const { namespace, tenant, workflowId, runId } = live.ids;
-  const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
+  const { namespace, tenant, workflowId } = live.ids;
   const about = {
     purpose,
     namespace,
     tenant,
     workflowId,
-    // The id of this execution, or of an earlier one that counts as this one.
-    runId: live.decidedIn.find((earlier) => earlier === claimed) ?? runId,
+    runId: live.namedBy(signature),
     payload: hashOf(message),
     person,
     ...defined({ jti, groups }),
@@ -137,7 +135,7 @@ export function assertRefreshable(live: LiveRun): void {
 export function refreshTrust(live: LiveRun): void {
   void live.keys.read(live, live.prepared.initiator.tenant, (trust) => {
     // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
-    if (trust !== undefined) live.believe(trust, Date.now());
+    if (trust !== undefined) live.believe(trust);
   });
 }
 

@@ -127,16 +127,13 @@ async function judgeAll(
         ...live.earlier,
       }),
     );
-  const judgements = judged.judgements.map((judgement) =>
-    withoutUnlinked(live.run, callWith(calls, judgement.callId), judgement),
-  );
+  const judgements = judged.judgements.map((judgement) => {
+    const call = calls.find(({ callId }) => callId === judgement.callId);
+    return withoutUnlinked(live.run, call, judgement);
+  });
   const all = judgementsOn(calls, judgements, prepared.limits, callsBefore);
   const judgedAt = at ?? Date.now();
   live.commit(judgedAll(live.run, all, judged.policyVersion, live.ids, judgedAt), judgedAt);
-}
-
-function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall | undefined {
-  return calls.find((call) => call.callId === callId);
 }
 
 /** Brings every open call to its outcome. `roll`: the run should first continue as new, with requests open. */

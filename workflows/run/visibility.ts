@@ -5,12 +5,19 @@
  * 2. Queries go by run id: an answer is about one execution. `query-guard.ts` refuses some before they get here.
  */
 import type { SearchAttributeUpdatePair } from '@temporalio/common';
-import { setCurrentDetails, setHandler, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import {
+  defineQuery,
+  setCurrentDetails,
+  setHandler,
+  upsertMemo,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import { PENDING_MEMO, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
-import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
+import { PENDING_MEMO, QUERIES, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
-import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
+import type { MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { grantEnd, grantEnds, instantOf, shownOf } from '../../domain/request/deadline.ts';
 import { isFixed } from '../../domain/request/decision.ts';
@@ -36,7 +43,6 @@ import {
   UNDER_WAY,
 } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
-import { requestsQuery, stateQuery } from './messages.ts';
 
 export class Surface {
   readonly #live: LiveRun;
@@ -148,14 +154,10 @@ function keyOf(status: RunStatus, asking: readonly string[]): string {
 }
 
 function whyShown(live: LiveRun): string | undefined {
-  if (live.endsAs !== undefined) return ending(live);
-  const { listing, because } = live;
-  return listing.size === 0 ? because : `lists the tools of ${[...listing.items].join(', ')}`;
-}
-
-function ending({ endsAs, because }: LiveRun): string {
-  const why = because === undefined ? '' : `, ${because}`;
-  return `ends ${endsAs}${why}, once transcript and ledger are stored`;
+  const { endsAs, listing, because } = live;
+  if (endsAs !== undefined)
+    return `ends ${endsAs}${because === undefined ? '' : `, ${because}`}, once transcript and ledger are stored`;
+  return listing.size === 0 ? because : `lists the tools of ${[...listing].join(', ')}`;
 }
 
 /** Statuses in which a request may be open, and the run does not wait for it yet. */
@@ -167,8 +169,8 @@ function shownStatus(status: RunStatus): string {
 }
 
 export function serveQueries(live: LiveRun): void {
-  setHandler(stateQuery, () => stateOf(live));
-  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => shownRequest(live, state)));
+  setHandler(defineQuery(QUERIES.state), () => stateOf(live));
+  setHandler(defineQuery(QUERIES.requests), () => live.run.calls.flatMap((state) => shownRequest(live, state)));
 }
 
 function stateOf(live: LiveRun): RunState {
@@ -199,7 +201,7 @@ function stateOf(live: LiveRun): RunState {
     ...defined({ segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
-    ...(live.listing.size === 0 ? {} : { listing: [...live.listing.items] }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
     ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
     ...(live.flights.consideredCancelled ? { cancelsCalls: true } : {}),
@@ -216,8 +218,8 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
     return [];
   const { ids } = live;
   const { call, edit, duplicateOf } = state;
+  const { remindedAt, escalatedAt } = shownOf(request);
   const made = decisionOn(state);
-  const votes = votesOn(state, request, made);
   return [
     {
       ...ids,
@@ -237,13 +239,18 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       approvers: request.approvers,
       openedAt: instantOf(request.openedAt),
       deadline: instantOf(request.deadline),
-      ...shownTimes(request),
+      ...(remindedAt === undefined ? {} : { remindedAt: instantOf(remindedAt) }),
+      ...(escalatedAt === undefined ? {} : { escalatedAt: instantOf(escalatedAt) }),
       ...grantEnd(live, target.server, request.deadline),
-      ...defined({ extensions: request.extended?.by.map(shownExtension) }),
+      ...defined({
+        extensions: request.extended?.by.map(({ decision: { approver, until }, decidedAt }) => ({
+          approver,
+          at: instantOf(decidedAt),
+          until,
+        })),
+      }),
       ...defined({ reopenedBecause: request.because, duplicateOf }),
-      ...(votes === undefined
-        ? {}
-        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instantOf(decidedAt) })) }),
+      ...defined({ votes: votesOn(state, request, made) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
       ...(state.status === 'waiting-for-consent' && isFixed(state) ? { asItIs: true as const } : {}),
@@ -255,13 +262,13 @@ function votesOn(
   state: CallState,
   { about }: OpenRequest,
   made: MadeDecision | undefined,
-): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
-  if (about !== undefined)
-    return state.status === 'waiting-for-answer'
-      ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
-      : undefined;
+): ApprovalRequest['votes'] | undefined {
+  if (about !== undefined) {
+    const agreed = state.status === 'waiting-for-answer' ? state.agreed : undefined;
+    return agreed?.map(({ answer: { approver }, decidedAt }) => ({ approver, at: instantOf(decidedAt) }));
+  }
   const votes = state.status === 'waiting-for-consent' ? state.votes : made?.further;
-  return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
+  return votes?.map(({ decision: { approver }, decidedAt }) => ({ approver, at: instantOf(decidedAt) }));
 }
 
 function decidedBy(
@@ -274,16 +281,4 @@ function decidedBy(
   // The consent with which the call left is no answer to the question that is open now.
   if (about !== undefined || made === undefined) return {};
   return { decidedBy: made.decision.approver, decidedAt: instantOf(made.decidedAt) };
-}
-
-function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
-  const { remindedAt, escalatedAt } = shownOf(request);
-  return {
-    ...(remindedAt === undefined ? {} : { remindedAt: instantOf(remindedAt) }),
-    ...(escalatedAt === undefined ? {} : { escalatedAt: instantOf(escalatedAt) }),
-  };
-}
-
-function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
-  return { approver: decision.approver, at: instantOf(decidedAt), until: decision.until };
 }
