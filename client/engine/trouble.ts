@@ -31,17 +31,17 @@ import { sentenceOf } from './executions.ts';
 export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
-  if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
+  if (isQueryAnswer(error, UNREPLAYABLE) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
   const { name, title, missing, stuck, notThere, facts } = namingOf(about);
   const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
   if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
-  if (isUnreadHere(error)) {
+  if (isQueryAnswer(error, UNREAD_THERE)) {
     const message =
       'A worker cannot read what this client asks: their keys differ. Give this client the encryption.keys that the workers have.';
     return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
   }
-  if (isKeyGone(error)) {
+  if (isQueryAnswer(error, KEY_GONE)) {
     const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven, or its build asks something else. If a key was removed, put it back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY).${wayOut(about)}`;
     return trouble(stuck, message);
   }
@@ -62,8 +62,6 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   }
   return engineTrouble(error, about, trouble);
 }
-
-export const ZONE_KEY_GONE = 'its key is not among trust.zone.keys';
 
 type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => CountersignError;
 
@@ -147,31 +145,29 @@ function wayOut(about: Subject): string {
 
 /** Returns the answer of a worker by which the next workflow task fails as the query did, if the error comes from one. */
 export function unreadableBy({ cause }: CountersignError): Error | undefined {
-  return isUnreplayable(cause) || isKeyGone(cause) ? cause : undefined;
+  return isQueryAnswer(cause, UNREPLAYABLE) || isQueryAnswer(cause, KEY_GONE) ? cause : undefined;
 }
 
-/** True if the error is the answer of a worker that cannot replay the run. */
-function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
-  return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
-}
-
-/** True if a worker could not decrypt which page, or since when, is asked for, in the words of `workflows/entity/entity.ts`. */
-function isUnreadHere(error: unknown): boolean {
-  return error instanceof QueryNotRegisteredError && UNREAD_THERE.test(error.message);
-}
-
+/** The worker cannot replay the run. */
+const UNREPLAYABLE = /\[TMPRL1100\]/;
+/** It could not decrypt which page, or since when, is asked for (`workflows/entity/entity.ts`). */
 const UNREAD_THERE = / is encrypted\b.*: ask with two numbers|What is asked about is encrypted\b/;
+/** It cannot prove what the execution was given (`workflows/interceptors/zone.ts`). */
+export const ZONE_KEY_GONE = 'its key is not among trust.zone.keys';
+const KEY_GONE = new RegExp(ZONE_KEY_GONE);
 
-/** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
-function isKeyGone(error: unknown): error is QueryNotRegisteredError {
-  return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
+/** True for the words of a worker in place of an answer to a query. */
+function isQueryAnswer(error: unknown, words: RegExp): error is QueryNotRegisteredError {
+  return error instanceof QueryNotRegisteredError && words.test(error.message);
 }
 
 /** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */
 function isOfAnotherKind(error: unknown): boolean {
-  if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
-  return cause instanceof ApplicationFailure && cause.message.startsWith('No registered handler for update: ');
+  return (
+    isQueryAnswer(error, /did not register a handler for /) ||
+    (cause instanceof ApplicationFailure && cause.message.startsWith('No registered handler for update: '))
+  );
 }
 
 function ofAnotherKind(about: Subject): string {
