@@ -198,11 +198,6 @@ export class PatientReader {
     this.#begunBy = Math.min(this.#end, now + engine.deadlineMs);
   }
 
-  /** Says that Temporal has answered: from now on troubles that pass last as long as the watch may. */
-  begin(): void {
-    this.#hasBegun = true;
-  }
-
   /** Reads from Temporal itself, without asking a worker. @param mostMs deadline of one attempt @throws as `read` */
   async poll<T>(act: () => Promise<T>, mostMs: number): Promise<T> {
     return await this.#repeated(mostMs, async (ms) => await this.#engine.read(this.#workflowId, act, ms));
@@ -284,11 +279,9 @@ export async function endOfRun(
   // A wait as short as a call has no time for pauses, and needs no other question.
   if (deadlineMs <= callMs) return await wait();
   const reader = new PatientReader(engine, workflowId, patience);
-  let isThere = engine.isAnswering;
-  if (isThere) reader.begin();
   for (;;) {
-    if (!isThere) await reader.poll(() => handle.describe(), callMs);
-    isThere = false;
+    // Asked first: a call that lasts as long as the run would hide for as long that Temporal is away.
+    await reader.poll(() => handle.describe(), callMs);
     try {
       return await wait();
     } catch (error) {

@@ -6,7 +6,7 @@
  *    no more.
  */
 import { defined } from '../../contracts/defined.ts';
-import { ownBundle } from '../kept-bundle.ts';
+import { ownBundle } from '../bundle.ts';
 import type { History } from './recorded-history.ts';
 import type { ReplayOptions } from './replay.ts';
 import { commandsOf, failureIn, type HistoryEvent, type Soundness, upToLastTask } from './replayed-run.ts';
@@ -105,7 +105,7 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/** The bundle of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
+/** Kept, since bundling takes seconds. */
 let ownBuild: ReturnType<typeof ownBundle> | undefined;
 
 /** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */

@@ -13,8 +13,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
-import { bundleWorkflows, type MadeBundle, type WorkflowBundle, workflowFile } from '../bundle.ts';
-import { keptBundle } from '../kept-bundle.ts';
+import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History } from './recorded-history.ts';
 import { isKeyless, replayHistories, type ReplayOptions } from './replay.ts';
@@ -26,11 +25,6 @@ export type HistoryEvent = NonNullable<History['events']>[number];
 export async function bundleForReading(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
   const shown = ['interceptors/replay-inspector', 'interceptors/replay-reader'].map((name) => workflowFile(name));
   return await bundleWorkflows(workflowsPath, shown, fileOf);
-}
-
-/** For commands that read runs one after the other: it is made once, where it can be left. */
-export async function keptForReading(): Promise<WorkflowBundle> {
-  return await keptBundle('reading', bundleForReading);
 }
 
 /** Answers to queries; one is absent if the workflow has no such query, or has not come so far. */
