@@ -16,7 +16,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
-import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
+import { type Environment, type LoadedConfig, notValid, readConfigFile, substitute } from './load.ts';
 import { routeToNowhere } from './routes.ts';
 import { approverWarnings, conditionProblems, ruleWarnings } from './warnings.ts';
 
@@ -139,8 +139,7 @@ export class LivePolicy {
         `The ${what} is not valid: ${unknown.path} names no channel that was there when this process started. Correct it, or start it anew.`,
       );
     const [problem] = conditionProblems(policy);
-    if (problem !== undefined)
-      throw invalid(`The ${what} is not valid: ${problem.path} ${problem.reason}. Correct it and try again.`);
+    if (problem !== undefined) throw notValid(what, `${problem.path} ${problem.reason}`);
     return policy;
   }
 }
