@@ -32,7 +32,6 @@ import {
 import { Identifier, Name } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
@@ -118,19 +117,11 @@ export class CatalogHandle {
         }),
       );
     } catch (error) {
-      throw (await this.#whyNone(error)) ?? error;
+      if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') throw error;
+      // A catalog that could not read what it was started with has ended at once: it says why, and not its update.
+      const why = await this.#engine.read(this, () => this.#handle.result(), WHY_MS).catch((end: unknown) => end);
+      throw why instanceof CountersignError && why.code === 'CATALOG_INVALID' ? why : error;
     }
-  }
-
-  /** A catalog that could not read what it was started with has ended at once: it says why, and not its update. */
-  async #whyNone(error: unknown): Promise<CountersignError | undefined> {
-    if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') return undefined;
-    try {
-      await this.#engine.read(this, async () => void (await this.#handle.result()), WHY_MS);
-    } catch (why) {
-      if (why instanceof CountersignError && why.code === 'CATALOG_INVALID') return why;
-    }
-    return undefined;
   }
 
   /**
@@ -278,12 +269,9 @@ export class CatalogHandle {
 /** Time for the end of a workflow that took no update. */
 const WHY_MS = 2_000;
 
-type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
+type ChangeName = Exclude<keyof typeof CATALOG_UPDATES, 'refreshTrust'>;
 
-interface ChangeMessage {
-  readonly requestId: string;
-  readonly by: Approver;
-}
+type ChangeMessage = Pick<CatalogRefresh, 'requestId' | 'by'>;
 
 type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 

@@ -230,13 +230,8 @@ export function assertMessageFits(message: unknown, what = 'message', advice = '
   throw new CountersignError('LIMIT_REACHED', reason, { limit: 'message' });
 }
 
-interface Lane {
-  underWay: number;
-  readonly waiting: (() => void)[];
-}
-
 export class Lanes {
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, { underWay: number; readonly waiting: (() => void)[] }>();
   readonly #most: number;
 
   constructor(most = MOST_UNDER_WAY) {

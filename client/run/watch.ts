@@ -61,9 +61,9 @@ export async function* watchRun(
       };
       const read = readingOf(reader, assertNotReset);
       const { opened, pageFrom } = pagesOf(client, source, read);
-      const follower: Follower = new Follower(engine, reader, { workflowId, runId });
+      const { seen, wait } = followed(client, reader, { workflowId, runId });
       for (;;) {
-        const ended: boolean = follower.ended;
+        const { ended } = seen;
         for await (const entry of entriesFrom(source, next, pageFrom)) {
           yield details ? await opened.joined(entry) : entry;
           next = entry.seq + 1;
@@ -75,7 +75,7 @@ export async function* watchRun(
           const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
           tasksOf(tasks);
         }
-        const waiting = follower.wait();
+        const waiting = wait();
         if (progressOf !== undefined || retriesOf !== undefined) {
           const look = async () => await engine.read(workflowId, () => readProgress(client, workflowId, source.runId));
           await tellWhile(waiting, look, ({ progress, retries }) => {
@@ -84,9 +84,9 @@ export async function* watchRun(
           });
         }
         await waiting;
-        if (follower.ended && follower.continuedIn === undefined) await reader.poll(assertNotReset, engine.deadlineMs);
+        if (seen.ended && seen.continuedIn === undefined) await reader.poll(assertNotReset, engine.deadlineMs);
       }
-      runId = follower.continuedIn;
+      runId = seen.continuedIn;
     }
   } catch (error) {
     if (patience.signal?.aborted === true) return;
@@ -129,35 +129,27 @@ function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignErro
 /** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
-/** Polls the history of one execution. It says only when to look again, and when the execution is over. */
-class Follower {
-  ended = false;
+interface Followed {
+  ended: boolean;
   /** Temporal run id of the execution that continues the run. */
   continuedIn: string | undefined;
-  readonly #engine: Engine;
-  readonly #reader: PatientReader;
-  readonly #execution: { readonly workflowId: string; readonly runId: string };
-  #token: Uint8Array | undefined;
+}
 
-  constructor(engine: Engine, reader: PatientReader, execution: { workflowId: string; runId: string }) {
-    this.#engine = engine;
-    this.#reader = reader;
-    this.#execution = execution;
-  }
-
+/** Polls the history of one execution, which says only when to look again, and when the execution is over. */
+function followed(client: Client, reader: PatientReader, execution: { workflowId: string; runId: string }) {
+  const seen: Followed = { ended: false, continuedIn: undefined };
+  let token: Uint8Array | undefined;
   /** Returns when something has happened in the run, or when a poll ended without news. */
-  async wait(): Promise<void> {
-    const { client } = this.#engine;
-    const page = await this.#reader.poll(() => nextEvents(client, this.#execution, this.#token), POLL_MS);
+  const wait = async (): Promise<void> => {
+    const page = await reader.poll(() => nextEvents(client, execution, token), POLL_MS);
     if (page === undefined) return;
-    this.#token = page.nextPageToken;
-    for (const event of page.history?.events ?? []) {
-      const continued = event.workflowExecutionContinuedAsNewEventAttributes;
-      if (continued !== null && continued !== undefined) this.continuedIn = continued.newExecutionRunId ?? undefined;
-    }
+    token = page.nextPageToken;
+    for (const event of page.history?.events ?? [])
+      seen.continuedIn ??= event.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? undefined;
     // The server gives no token once the execution is closed.
-    this.ended = page.nextPageToken === null || page.nextPageToken === undefined || page.nextPageToken.length === 0;
-  }
+    seen.ended = !page.nextPageToken?.length;
+  };
+  return { seen, wait };
 }
 
 export interface Patience {
