@@ -230,44 +230,35 @@ function nameOf(value: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-/** Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop took. */
-export class Diary {
-  readonly #log: Log | undefined;
-  readonly #worker: Fields;
-  readonly #startedAt = performance.now();
-  #stopping: { readonly why: string; readonly at: number } | undefined;
-
-  /** @param worker describes what it serves, and as which build */
-  constructor(log: Log | undefined, worker: Fields) {
-    this.#log = log;
-    this.#worker = worker;
-    log?.info('The worker has started.', worker);
-  }
-
-  stops(why: string): void {
-    if (this.#stopping !== undefined) return;
-    this.#stopping = { why, at: performance.now() };
-    this.#log?.info('The worker stops: what is under way gets its time.', { ...this.#worker, why });
-  }
-
-  /** Returns the same promise, whose end is logged. */
-  async followed(ended: Promise<void>): Promise<void> {
-    try {
-      await ended;
-    } catch (error) {
-      const why = codedFailureIn(error)?.code ?? 'it failed by itself';
-      this.#log?.error('The worker has failed.', { ...this.#worker, ...this.#times(), why, error });
-      throw error;
-    }
-    const why = this.#stopping?.why ?? 'it ended by itself';
-    this.#log?.info('The worker has stopped.', { ...this.#worker, ...this.#times(), why });
-  }
-
-  #times(): Fields {
-    const now = performance.now();
-    return {
-      upSeconds: Math.round((now - this.#startedAt) / 1_000),
-      ...(this.#stopping && { stoppingMs: Math.round(now - this.#stopping.at) }),
-    };
-  }
+/**
+ * Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop took.
+ * @param worker describes what it serves, and as which build
+ */
+export function keepDiary(log: Log | undefined, worker: Fields) {
+  const startedAt = performance.now();
+  let stopping: { readonly why: string; readonly at: number } | undefined;
+  const times = (): Fields => ({
+    upSeconds: Math.round((performance.now() - startedAt) / 1_000),
+    ...(stopping && { stoppingMs: Math.round(performance.now() - stopping.at) }),
+  });
+  log?.info('The worker has started.', worker);
+  return {
+    stops: (why: string): void => {
+      if (stopping !== undefined) return;
+      stopping = { why, at: performance.now() };
+      log?.info('The worker stops: what is under way gets its time.', { ...worker, why });
+    },
+    /** Returns the same promise, whose end is logged. */
+    followed: async (ended: Promise<void>): Promise<void> => {
+      try {
+        await ended;
+      } catch (error) {
+        const why = codedFailureIn(error)?.code ?? 'it failed by itself';
+        log?.error('The worker has failed.', { ...worker, ...times(), why, error });
+        throw error;
+      }
+      const why = stopping?.why ?? 'it ended by itself';
+      log?.info('The worker has stopped.', { ...worker, ...times(), why });
+    },
+  };
 }

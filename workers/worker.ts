@@ -21,7 +21,7 @@ import {
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { Diary, type Log, nameSubject } from './log.ts';
+import { keepDiary, type Log, nameSubject } from './log.ts';
 import { assertMadeHere, bundleWorkflows, ownBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
@@ -105,7 +105,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
     const address = connectionOptions.address ?? 'localhost:7233';
     const build = { buildId: bundle?.buildId, bundle: origin, version: packageVersion() };
     const memoryMiB = Math.round(memory / 1_048_576);
-    const diary = new Diary(log, { role, taskQueues, namespace, address, ...build, memoryMiB, ...sizes });
+    const diary = keepDiary(log, { role, taskQueues, namespace, address, ...build, memoryMiB, ...sizes });
     const stopped = diary.followed(runCrew(workers, connections));
     const stop = async (why = 'asked to stop'): Promise<void> => {
       diary.stops(why);

@@ -14,7 +14,9 @@ import type { Payload, PayloadCodec } from '@temporalio/common';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError } from '../../contracts/errors.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
+import { createDecoder } from '../codec.ts';
 
 export type History = ReturnType<typeof historyFromJSON>;
 
@@ -88,9 +90,9 @@ type Failure = NonNullable<NonNullable<HistoryEvent['workflowExecutionFailedEven
 const OWN_QUEUE = 'the queue of the run';
 
 export class DeedReader {
-  readonly #codecs: readonly PayloadCodec[];
+  readonly #codecs: readonly Pick<PayloadCodec, 'decode'>[];
 
-  constructor(codecs: readonly PayloadCodec[]) {
+  constructor(codecs: readonly Pick<PayloadCodec, 'decode'>[]) {
     this.#codecs = codecs;
   }
 
@@ -205,6 +207,11 @@ export class DeedReader {
     const info = failure?.applicationFailureInfo;
     return { message: failure?.message, type: info?.type, details: await this.values(info?.details?.payloads) };
   }
+}
+
+/** Makes a reader with the keys of a configuration. */
+export function deedReader({ config }: { readonly config: Pick<Config, 'encryption'> }): DeedReader {
+  return new DeedReader([createDecoder(config)]);
 }
 
 function timerOf(id: unknown, duration: Duration): Deed {

@@ -14,8 +14,7 @@ import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts'
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
 import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
-import { createDataConverter } from '../codec.ts';
-import { DeedReader, type History } from './recorded-history.ts';
+import { deedReader, type History } from './recorded-history.ts';
 import { isKeyless, replayHistories, type ReplayOptions } from './replay.ts';
 import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 
@@ -123,8 +122,7 @@ export async function answersOf(
 ): Promise<{ readonly answers: Answers; readonly upTo: number }> {
   const events = history.events ?? [];
   const part = task === undefined ? upToLastTask(events) : events.filter(({ eventId }) => Number(eventId) < task);
-  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
-  const own = await underRunId(historyOf(part), runId, reader);
+  const own = await underRunId(historyOf(part), runId, deedReader(options));
   const log = new AnswerLog();
   const recorded = [{ kind: 'history', name: workflowId, workflowId, history: own }] as const;
   const reading = { ...options, name: READING_QUEUE, sinks: { ...new CommandLog().sinks, ...log.sinks } };

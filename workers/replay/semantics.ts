@@ -15,8 +15,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
-import { createDataConverter } from '../codec.ts';
-import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
+import { type DeedReader, deedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
@@ -54,7 +53,7 @@ export async function* compareHistories(
   options: ReplayOptions,
 ): AsyncGenerator<ReplayOutcome> {
   const log = new CommandLog();
-  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
+  const reader = deedReader(options);
   const passes: Pass[] = [];
   let failed: Error | undefined;
   const told = { ...options, sinks: { ...options.sinks, ...log.sinks } };
