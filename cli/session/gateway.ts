@@ -148,14 +148,14 @@ export async function livePolicy(
   env: Terminal['env'],
 ): Promise<LivePolicy | undefined> {
   if (path === undefined) return undefined;
-  const { LivePolicy: Live } = await import('../../workers/config/live-policy.ts');
+  const { followPolicyFile } = await import('../../workers/config/live-policy.ts');
   const config = {
     policy,
     servers: serverUrls,
     notify: { channels: Object.fromEntries(channels.map((name) => [name, true])) },
   };
   const say = (message: string): void => log.warn(message, {});
-  return new Live({ config, path }, env, { error: say, warn: say });
+  return followPolicyFile({ config, path }, env, { error: say, warn: say });
 }
 
 /** Writes a server's own lines as JSON to standard error. */

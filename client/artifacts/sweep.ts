@@ -124,7 +124,6 @@ async function foldersIn(path: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name)).map(({ name }) => name);
 }
 
-/** Returns the roots and everything that they name, at any depth. */
 async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   const left = [...roots];

@@ -44,9 +44,10 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
       return await workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment });
     } catch (error) {
       // A namespace that does not exist is reported with the same status.
-      if (isGrpcServiceError(error) && error.code === grpcStatus.NOT_FOUND && /deployment/i.test(error.details))
-        throw unknownDeployment(deployment, namespace, error);
-      throw error;
+      if (!isGrpcServiceError(error) || error.code !== grpcStatus.NOT_FOUND || !/deployment/i.test(error.details))
+        throw error;
+      const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
+      throw new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause: error });
     }
   });
   const {
@@ -82,11 +83,6 @@ const FLOAT_DIGITS = 7;
 /** Returns a share as it was given: Temporal keeps 32 bits of it, so that 12.3 would read 12.300000190734863. */
 export function percentOf(share: number): number {
   return Number(share.toPrecision(FLOAT_DIGITS));
-}
-
-function unknownDeployment(deployment: string, namespace: string, cause: unknown): CountersignError {
-  const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
-  return new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause });
 }
 
 /** @throws CountersignError `BUILD_UNKNOWN` */

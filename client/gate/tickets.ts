@@ -130,12 +130,8 @@ export class Tickets {
   /** A client may make an equal call before its connection has told that it has the outcome of the one before. */
   async #settled(ticketId: string): Promise<void> {
     const telling = this.#telling.get(ticketId);
-    if (telling === undefined) return;
-    const over = new AbortController();
     // A reader that takes nothing holds up nobody else.
-    const late = pause(MOST_TELLING_MS, undefined, { signal: over.signal }).catch(() => undefined);
-    await Promise.race([telling, late]);
-    over.abort();
+    if (telling !== undefined) await Promise.race([telling, pause(MOST_TELLING_MS, undefined, { ref: false })]);
   }
 
   /** The word is durable before a worker takes it; its end is waited for, so that the next call finds no old ticket. */

@@ -121,7 +121,6 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   }
 }
 
-/** @returns the id of the message, if it has one */
 function noteSent(deeds: RecordedDeeds, sent: SentMessage): string | undefined {
   const { message } = sent;
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');

@@ -150,7 +150,6 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
   return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
 }
 
-/** Returns the part of the entry that differs from what the approver signed. */
 function otherThanSigned(
   fact: AnyEntry['fact'],
   { message: { approver, callId, digest, runId }, said }: SignedAnswer,
@@ -172,7 +171,6 @@ function otherThanSigned(
   return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
 }
 
-/** Checks what the entry itself says of its signature. */
 function namedDoubt(fact: AnyEntry['fact'], { tenant, keys }: Pick<Place, 'tenant' | 'keys'>): Doubt {
   const person = textAt(fact['approver'], 'id') ?? '';
   const what = `the decision ${textAt(fact, 'decisionId')} of ${person}`;

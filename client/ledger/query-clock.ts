@@ -13,11 +13,6 @@ import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { History, HistoryEvent } from '../engine/executions.ts';
 
-interface Pair {
-  readonly own: AnyEntry;
-  readonly other: AnyEntry;
-}
-
 /**
  * Returns the first entry that differs, with its time in the copy and in the run; undefined if the ledgers differ by
  * more, or if a time is that of no workflow task.
@@ -54,12 +49,12 @@ function millisecond(time: HistoryEvent['eventTime']): number {
 }
 
 /** Returns the entries that differ, in order; undefined if the copy has an extra entry or leaves one out. */
-function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): readonly Pair[] | undefined {
+function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]) {
   const places = new Set(copy.map(({ seq }) => seq));
   const end = Math.max(-1, ...places);
   if (run.some(({ seq }) => seq <= end && !places.has(seq))) return undefined;
   const bySeq = new Map(run.map((own) => [own.seq, own]));
-  const pairs: Pair[] = [];
+  const pairs: { readonly own: AnyEntry; readonly other: AnyEntry }[] = [];
   for (const other of copy.toSorted((one, next) => one.seq - next.seq)) {
     const own = bySeq.get(other.seq);
     if (own === undefined) return undefined;

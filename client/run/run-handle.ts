@@ -47,7 +47,7 @@ import {
   readEntries,
   readPinnedTools,
 } from '../ledger/ledger.ts';
-import { assertFresh, type FreshGrant, sealFresh } from '../signing/sealing.ts';
+import { Fresh, type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
@@ -138,7 +138,7 @@ export class RunHandle {
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
-    assertFresh(fresh);
+    parseAs(Fresh, fresh, 'USAGE', 'token to seal');
     const { memo } = await this.#engine.read(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
