@@ -38,11 +38,7 @@ export interface EngineAddress {
   readonly namespace: string;
 }
 
-interface EngineOverrides {
-  readonly address?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly profile?: string | undefined;
-}
+type EngineOverrides = { readonly [Name in 'address' | 'namespace' | 'profile']?: string | undefined };
 
 export function locateEngine({ address, namespace, profile }: EngineOverrides = {}): EngineAddress {
   const found = loadClientConnectConfig(profile === undefined ? {} : { profile });

@@ -26,7 +26,7 @@ import { assertMadeHere, bundleWorkflows, ownBundle, withStackTraces, type Workf
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
-import { LivePolicy, type Told, withLivePolicy } from './config/live-policy.ts';
+import { followPolicyFile, type Told, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
 import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
@@ -162,7 +162,7 @@ async function connected(
 export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Told): LoadedConfig {
   const { config, path, environment = process.env } = loaded;
   if (path === undefined) return loaded;
-  const live = new LivePolicy({ config, path }, environment, told);
+  const live = followPolicyFile({ config, path }, environment, told);
   closed.push({ close: async () => live.stop() });
   return withLivePolicy(loaded, live);
 }

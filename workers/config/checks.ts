@@ -263,7 +263,6 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/** Returns the URL of a channel and its path; a mail server has none. */
 function addressIn(name: string, channel: Channel): [path: readonly PropertyKey[], url: string | undefined] {
   const path = ['notify', 'channels', name];
   switch (channel.kind) {
@@ -292,7 +291,6 @@ function origins(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/** Returns URIs that are only names. */
 function identifiers(config: Config): ConfiguredUrl[] {
   const resources = credentialsOf(config).flatMap(({ path, credentials }) =>
     'resource' in credentials && credentials.resource !== undefined

@@ -94,18 +94,14 @@ export class AnswerLog {
         callDuringReplay: true,
         fn: (_info, told) => {
           // Sound: the answers of this build's query handlers, as JSON.
-          this.#last = Object.fromEntries(
+          this.last = Object.fromEntries(
             Object.entries(told).map(([name, json]) => [name, JSON.parse(json)]),
           ) as Answers;
         },
       },
     },
   };
-  #last: Answers = {};
-
-  get last(): Answers {
-    return this.#last;
-  }
+  last: Answers = {};
 }
 
 /**
