@@ -1,7 +1,4 @@
-/**
- * Countersign is the library of a backend: it starts runs, decides on calls, watches runs and reads catalogs. It speaks
- * to Temporal only.
- */
+/** The library of a backend: it starts runs, decides on calls, watches runs and reads catalogs, by Temporal alone. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';

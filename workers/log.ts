@@ -1,12 +1,9 @@
 /**
  * Writes the structured log of a process, Temporal's own lines included, and says where its metrics are read.
  *
- * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it appears as code, server and
- *    words.
- * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens, before it is written
- *    (INV-S1).
- * 3. Lines of Temporal's native part come the same way. They are delayed by a tenth of a second, and written at the
- *    latest when the process ends.
+ * 1. Every line is one JSON object with `level`, `time` and `message`; an error appears as code, server and words.
+ * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens (INV-S1).
+ * 3. Lines of Temporal's native part come the same way, a tenth of a second late, or when the process ends.
  * 4. An error without a code shows its name and where it was made, and no more: its message may quote requests, answers
  *    and keys (INV-S1). Errors of Temporal's own kinds quote nothing of a run.
  * 5. Writing never fails: a value that is no JSON is left out, and a line that cannot be written (the disk is full) is

@@ -2,8 +2,7 @@
  * Starts the workers of one process, by role, and runs them as one group that starts and ends together.
  *
  * 1. A worker starts only if the namespace is set up, so that no run fails on its first upsert.
- * 2. Memory bounds the cached runs and the work done at once (`memory.ts`). The sticky timeout is short, so that the
- *    first decision after a worker's death does not wait ten seconds for it.
+ * 2. Memory bounds the cached runs and the work done at once (`memory.ts`).
  * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time. The first
  *    failure is the one that is reported. Connections are closed after the last worker: one in use does not close, and
  *    its complaint would hide the reason.
@@ -235,6 +234,7 @@ export async function commonOptions(config: Config, sizes: Sizes): Promise<Parti
     maxConcurrentActivityTaskExecutions: sizes.maxConcurrentActivities,
     shutdownGraceTime: worker.shutdownGraceSeconds * 1_000,
     shutdownForceTime: (worker.shutdownGraceSeconds + 15) * 1_000,
+    // Short, so that the first decision after a worker's death does not wait ten seconds for it.
     stickyQueueScheduleToStartTimeout: worker.stickyQueueTimeoutMs,
     // A heartbeat is sent at most this often; if this worker is lost, another one knows of a call only what the last
     // heartbeat said.

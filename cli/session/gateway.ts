@@ -13,7 +13,7 @@ import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gatewa
 import type { CodecLog, CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import type { GatewayLog } from '../../gateway/http/server.ts';
-import { createDecoder } from '../../workers/codec.ts';
+import { createCodec } from '../../workers/codec.ts';
 import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { packageVersion } from '../../workers/setup.ts';
@@ -225,7 +225,7 @@ export async function startCodec(
     const server = await startCodecServer({
       config,
       namespace,
-      codec: createDecoder(file),
+      codec: createCodec(file),
       idCase: file.policy.idCase,
       ask: asking(outlet),
       log,

@@ -291,8 +291,8 @@ function catalogMessage<T>(schema: z.ZodType<T>, input: object, what: string): T
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
 /**
- * Makes the start operation for one attempt: Temporal's client takes each once. A catalog starts together with its first
- * message, in one request: two clients at once reach the same catalog.
+ * Makes the start operation for one attempt: Temporal's client takes each once. A catalog starts together with its
+ * first message, in one request: two clients at once reach the same catalog.
  * @param isSigned if this client signs
  */
 export function catalogStart(

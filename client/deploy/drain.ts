@@ -2,13 +2,12 @@
  * Moves the runs that wait on one build of a deployment to the current one (docs/adr/0083).
  *
  * 1. A run is asked to continue as new, which it does at its next safe point; Temporal begins it on the current build.
- * 2. Where Temporal is too old for that, an execution is first moved by its options, if `mayMove` says that this will
- *    do.
- * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
- * 4. Never more than `batch` executions are asked and not moved, by what they say themselves: visibility lags behind.
- * 5. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
- * 6. What does not move in time stays, and is told. No execution is left with an override, however this ends.
- * 7. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
+ *    Where Temporal is too old for that, it is first moved by its options, if `mayMove` says that this will do.
+ * 2. An execution is asked once by each call. Calls may be repeated, and may overlap.
+ * 3. Never more than `batch` executions are asked and not moved, by what they say themselves: visibility lags behind.
+ * 4. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
+ * 5. What does not move in time stays, and is told. No execution is left with an override, however this ends.
+ * 6. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';

@@ -110,7 +110,9 @@ export async function each<T>(
   atOnce: number,
   act: (item: T) => Promise<unknown>,
 ): Promise<void> {
-  const source = all(items);
+  const source = (async function* () {
+    yield* items;
+  })();
   const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
@@ -128,8 +130,4 @@ export async function each<T>(
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   if (failures.length > 0) throw failures[0];
-}
-
-async function* all<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerator<T> {
-  yield* items;
 }

@@ -1,7 +1,4 @@
-/**
- * Reads what Temporal knows of a worker deployment: its builds, which of them takes new runs, and how many runs stay
- * with each (docs/adr/0083).
- */
+/** Reads what Temporal knows of a deployment: its builds, where new runs go, and how many stay (docs/adr/0083). */
 import { isGrpcServiceError } from '@temporalio/client';
 import { status as grpcStatus } from '@grpc/grpc-js';
 import { tsToMs } from '@temporalio/common/lib/time.js';

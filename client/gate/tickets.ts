@@ -21,7 +21,7 @@ import {
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { type Owner, ownerOf, RUN_PREFIX, runOfTicket } from '../../domain/gate/ticket.ts';
 import type { Engine } from '../engine/engine.ts';
-import { ifThere, listExecutions } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { quoted } from '../run/inbox.ts';
 
 export interface Ticket {
@@ -184,16 +184,13 @@ export class Tickets {
       `ExecutionStatus != 'ContinuedAsNew'`,
     ];
     const owner = ownerOf({ tenant, person, client });
-    const own = await this.#engine.call('', async () => {
-      const found: WorkflowExecutionInfo[] = [];
-      let seen = 0;
-      for await (const execution of listExecutions(this.#engine.client, conditions.join(' AND '))) {
-        const ticketId: unknown = execution.memo?.[TICKET_MEMO];
-        if (typeof ticketId === 'string' && ticketId.startsWith(owner)) found.push(execution);
-        if ((seen += 1) === MOST_LISTED) break;
-      }
-      return found;
-    });
+    const own: WorkflowExecutionInfo[] = [];
+    let seen = 0;
+    for await (const execution of this.#engine.list(conditions.join(' AND '))) {
+      const ticketId: unknown = execution.memo?.[TICKET_MEMO];
+      if (typeof ticketId === 'string' && ticketId.startsWith(owner)) own.push(execution);
+      if ((seen += 1) === MOST_LISTED) break;
+    }
     const ids = own
       .toSorted((one, other) => other.startTime.getTime() - one.startTime.getTime())
       .map(({ workflowId }) => workflowId);

@@ -133,7 +133,7 @@ export async function readConversation(
   return messages.slice(0, most);
 }
 
-/** Returns the parts of stored segments, oldest first, from the one with this number up to the first that the page has. */
+/** Returns the parts of stored segments, oldest first, from the one with this number up to what the page has. */
 async function storedBefore<Part extends { readonly from: number }>(
   { workflowId, artifacts }: LedgerSource,
   { segment, from: end }: Pick<LedgerPage, 'segment' | 'from'>,

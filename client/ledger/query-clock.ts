@@ -1,12 +1,9 @@
 /**
- * Tells whether a copy of a ledger differs from the run's only in times, as a query can cause it.
+ * Tells whether a copy of a ledger differs from the run's only in times. A query can cause that, and nobody: entries are
+ * written, and copied, with the clock of an earlier workflow task than a worker that rebuilds the run has.
  *
- * Such a query makes a worker write entries with the clock of an earlier workflow task, and the copy gets them so. A
- * worker that rebuilds the run writes them with the clock of their own task. The signed head then does not fit although
- * nobody changed anything. The functions are pure.
  * 1. For each entry that differs, both times are those of workflow tasks, and the copy's time is not the later one.
- * 2. The facts are the same, except for deadlines that were counted from such a time: these differ by as much as that
- *    time does.
+ * 2. The facts are the same, but for deadlines that were counted from such a time, which differ by as much.
  * 3. The copy leaves out no entry up to its end, and has no entry that the run does not have.
  */
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';

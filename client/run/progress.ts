@@ -1,12 +1,10 @@
 /**
- * Reads what is under way in a run: how far calls in flight have come, as their servers report it
- * (`notifications/progress`), and which steps are tried again, and why. The source is Temporal's list of pending
- * activities, with their heartbeats: no history tells of either.
+ * Reads what no history tells: how far calls in flight have come, as their servers report it
+ * (`notifications/progress`), and which steps are tried again, and why. Temporal lists it with pending activities.
  *
- * 1. Any namespace writer can send heartbeats. A report that does not fit the shape is left out before anybody reads
- *    it.
- * 2. A namespace writer can make an activity fail with any text. Texts are cut here, and escaped where they are shown.
- * 3. A step that cannot be read is left out; it ends nothing.
+ * 1. Any namespace writer can send heartbeats, and fail an activity with any text. What does not fit the shape is left
+ *    out; texts are cut here, and escaped where they are shown.
+ * 2. A step that cannot be read is left out; it ends nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';

@@ -21,7 +21,7 @@ import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts'
 import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
-import { OpenedRequests } from './opened-request.ts';
+import { openedRequests } from './opened-request.ts';
 import { type CallProgress, readProgress, type Retry, tellingOnce, tellingRetriesOnce, tellWhile } from './progress.ts';
 
 export interface WatchOptions extends Patience {
@@ -110,7 +110,7 @@ function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): 
 
 function pagesOf(client: Client, source: LedgerSource, read: Read) {
   const { workflowId, runId } = source;
-  const opened = new OpenedRequests(
+  const opened = openedRequests(
     async () =>
       await read(() => askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests)),
   );

@@ -2,11 +2,10 @@
  * Loads the configuration of a process: one file, checked as a whole before anything is started.
  *
  * 1. `countersign.yaml` is a document of plain data; every mistake of syntax is reported at its line.
- * 2. `${NAME}` and `${NAME:-default}` are substituted after parsing and in string values only. So the content of a
- *    variable can never become a field, a list or a comment.
- * 3. Substituted text is not searched again: a secret that holds `${…}` stays as it is.
- * 4. An error names the variable and the path, never a value.
- * 5. What a variable puts into a header of a server is remembered: it counts as a secret whatever the header is called
+ * 2. `${NAME}` and `${NAME:-default}` are substituted once, after parsing, and in string values only: the content of a
+ *    variable never becomes a field, a list or a comment, and a secret that holds `${…}` stays as it is.
+ * 3. An error names the variable and the path, never a value.
+ * 4. What a variable puts into a header of a server is remembered: it counts as a secret whatever the header is called
  *    (`activities/tokens/configured.ts`, INV-S1).
  */
 import { readFile } from 'node:fs/promises';

@@ -2,14 +2,12 @@
  * Asks a run, from its history, what every build must refuse. A refused message never enters history, so a build whose
  * validators let everything pass replays every history (INV-G2).
  *
- * 1. The history gets one more workflow task, in which the messages arrive. The SDK runs validators for updates that
- *    stand admitted in a history, as a reset leaves them. No server is needed, and the run is in the very state in
- *    which it waits.
+ * 1. The history gets one more workflow task, in which the messages stand admitted, as a reset leaves them: the SDK runs
+ *    validators for those, without a server, in the very state in which the run waits.
  * 2. What is expected stands here as data. The rules of `domain/` are not asked: they are the code in doubt.
  * 3. A refusal counts with any code; the recorded corpus holds the codes. One answer of each open request must be
  *    taken, with the digest that an earlier build has shown, or a build that refuses everything would pass.
- * 4. Runs of trust mode `signed` are asked without signatures, since nobody has the keys here. That shows only that
- *    they refuse what is unsigned.
+ * 4. Runs of trust mode `signed` are asked without signatures: that shows only that they refuse what is unsigned.
  *
  * One file, because what is asked is read beside what must be answered.
  */

@@ -1,10 +1,8 @@
 /**
- * Replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting runs
- * (INV-D1).
+ * Replays recorded histories against the current workflow code, as a deploy must before it meets waiting runs (INV-D1).
  *
  * 1. Interceptors and codec are those of the workers, or every history diverges.
- * 2. Each history has its own result, in the order of histories; one that is unreadable, or stops the replayer, does
- *    not hide the others.
+ * 2. Each history has its own result, in their order; one that is unreadable, or stops the replayer, hides no other.
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';

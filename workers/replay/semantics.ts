@@ -1,13 +1,10 @@
 /**
  * Replays histories and compares what this code would send, wait for, answer and hand on with what is recorded.
- * Temporal's own replay compares the kinds and order of commands, not their content: it passes other tool arguments, a
- * longer deadline or a second attempt.
+ * Temporal's own replay compares the kinds and order of commands, not their content, such as arguments and deadlines.
  *
- * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`), as a change of its
- *    commands does.
+ * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`).
  * 2. A message names event and path, never a value: values are prompts and arguments.
- * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold the
- *    id.
+ * 3. A run that was reset is replayed once for each Temporal run id that it had: arguments and digests hold the id.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
