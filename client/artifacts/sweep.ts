@@ -182,10 +182,7 @@ async function giveBack(path: string): Promise<void> {
 /** @throws CountersignError `SWEEP_REFUSED` if no worker has recorded its namespace, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (nodeCodeOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+  const names = (await unlessGone(readdir(folder))) ?? [];
   // Names with a leading dot are unfinished files of a worker that died.
   const files = names.filter((name) => !name.startsWith('.')).toSorted();
   if (files.length === 0)

@@ -47,12 +47,8 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
       throw new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause: error });
     }
   });
-  const {
-    currentDeploymentVersion,
-    rampingDeploymentVersion,
-    rampingVersionPercentage = 0,
-  } = info?.routingConfig ?? {};
-  const ramping = rampingDeploymentVersion?.buildId || undefined;
+  const routing = info?.routingConfig;
+  const ramping = routing?.rampingDeploymentVersion?.buildId || undefined;
   const builds = (info?.versionSummaries ?? []).map((found) => ({
     build: found.deploymentVersion?.buildId ?? '',
     state: STATES[Number(found.status)] ?? 'inactive',
@@ -65,9 +61,8 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
   return {
     deployment,
     ...defined({
-      current: currentDeploymentVersion?.buildId || undefined,
-      ramping:
-        ramping === undefined ? undefined : { build: ramping, percent: percentOf(rampingVersionPercentage ?? 0) },
+      current: routing?.currentDeploymentVersion?.buildId || undefined,
+      ramping: ramping && { build: ramping, percent: percentOf(routing?.rampingVersionPercentage ?? 0) },
     }),
     builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
     token: conflictToken,

@@ -70,21 +70,16 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
   const { title, missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
+  const { details } = cause;
   switch (cause.code) {
     case grpcStatus.INVALID_ARGUMENT:
-      if (/search attribute/i.test(cause.details) && cause.details.includes('Countersign'))
-        return trouble(
-          'SETUP_INCOMPLETE',
-          `The namespace is not set up for runs: ${cause.details} Run: countersign setup`,
-        );
-      return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
+      return /search attribute/i.test(details) && details.includes('Countersign')
+        ? trouble('SETUP_INCOMPLETE', `The namespace is not set up for runs: ${details} Run: countersign setup`)
+        : trouble('USAGE', `Temporal does not take that: ${details}`);
     case grpcStatus.NOT_FOUND:
       // A call about no particular run can name only its namespace.
       return about === ''
-        ? trouble(
-            'SETUP_INCOMPLETE',
-            `${cause.details} Name another namespace, or create it and run: countersign setup`,
-          )
+        ? trouble('SETUP_INCOMPLETE', `${details} Name another namespace, or create it and run: countersign setup`)
         : trouble(missing, notThere);
     case grpcStatus.CANCELLED:
     case grpcStatus.DEADLINE_EXCEEDED:
@@ -95,21 +90,19 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
           'ENGINE_UNAVAILABLE',
           `${title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`,
         );
-      return about === ''
-        ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : stuckOn(about, cause.details, error);
+      return about === '' ? trouble('INTERNAL', `Temporal refused: ${details}`) : stuckOn(about, details, error);
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
     case grpcStatus.RESOURCE_EXHAUSTED:
-      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${cause.details}`);
+      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${details}`);
     case grpcStatus.PERMISSION_DENIED:
     case grpcStatus.UNAUTHENTICATED:
       return trouble(
         'CONFIG_INVALID',
-        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${cause.details}`,
+        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${details}`,
       );
     default:
-      return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
+      return trouble('INTERNAL', `Temporal refused: ${details}`);
   }
 }
 
@@ -125,12 +118,10 @@ export function takesNoUpdates(error: unknown): boolean {
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
   const { title, stuck, facts } = namingOf(about);
-  if (NOBODY_POLLS.test(reason)) {
-    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id. If it stays with a build that is gone, move its runs: countersign deploy drain BUILD --move`;
-    return new CountersignError(stuck, message, facts, { cause });
-  }
-  const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
-  return new CountersignError(stuck, message, facts, { cause });
+  const why = NOBODY_POLLS.test(reason)
+    ? 'Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id. If it stays with a build that is gone, move its runs: countersign deploy drain BUILD --move'
+    : `${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
+  return new CountersignError(stuck, `${title} cannot take a workflow task: ${why}`, facts, { cause });
 }
 
 /** Words of Temporal for a query to a task queue that nobody polls any more. */
@@ -202,11 +193,9 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
   if (coded !== undefined) {
-    const message = advised(
-      coded.message,
-      typeof about === 'string' ? 'start it under another id' : 'connect it again',
-    );
-    return new CountersignError(coded.code, message, { ...coded.facts, ...facts }, { cause: error });
+    const then = typeof about === 'string' ? 'start it under another id' : 'connect it again';
+    const allFacts = { ...coded.facts, ...facts };
+    return new CountersignError(coded.code, advised(coded.message, then), allFacts, { cause: error });
   }
   if (error.cause instanceof CancelledFailure)
     return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });

@@ -205,17 +205,13 @@ function unsigned(what: string): Doubt {
 
 function foreign(what: string, kid: string, tenant?: string): Doubt {
   const where = tenant === undefined ? "the run's tenant" : `tenant ${tenant}`;
-  return {
-    kind: 'proof-foreign-key',
-    reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`,
-  };
+  const reason = `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`;
+  return { kind: 'proof-foreign-key', reason };
 }
 
 function notEntitled(what: string, kid: string): Doubt {
-  return {
-    kind: 'proof-not-entitled',
-    reason: `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`,
-  };
+  const reason = `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`;
+  return { kind: 'proof-not-entitled', reason };
 }
 
 function isSame(one: unknown, other: unknown): boolean {

@@ -130,10 +130,8 @@ export class RunHandle {
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request wants another answer
    */
   async authorize(input: AuthorizationInput): Promise<PauseAck> {
-    return await this.#answer<PauseAck>(
-      'authorize',
-      parseAs(Authorization, input, 'DECISION_INVALID', 'authorization'),
-    );
+    const authorization = parseAs(Authorization, input, 'DECISION_INVALID', 'authorization');
+    return await this.#answer<PauseAck>('authorize', authorization);
   }
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
@@ -263,10 +261,7 @@ export class RunHandle {
 
   /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */
   async messages({ from, to }: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
-    const page = await this.#engine.query(this.runId, () =>
-      askWorkflow<TranscriptPage>(this.#handle, QUERIES.transcript, from, to),
-    );
-    return page.messages;
+    return (await this.#query<TranscriptPage>(QUERIES.transcript, from, to)).messages;
   }
 
   /**
@@ -307,8 +302,8 @@ export class RunHandle {
     return { workflowId: this.runId, artifacts: this.#artifacts };
   }
 
-  async #query<T>(name: string): Promise<T> {
-    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name));
+  async #query<T>(name: string, ...args: readonly number[]): Promise<T> {
+    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name, ...args));
   }
 
   async #answer<T>(purpose: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome', message: Answer): Promise<T> {

@@ -304,7 +304,9 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       if (payloads) {
         word = 'prepared';
         const answer = await readable(engine.client, payloads);
-        const found = foundIn(answer);
+        // A first activity that has listed the tools of all servers answers with their lists.
+        const lists = isFields(answer) ? answer['found'] : undefined;
+        const found: readonly unknown[] | undefined = Array.isArray(lists) ? lists : undefined;
         missing.push(...(found ?? [answer]).flatMap(missingIn));
         if (found !== undefined) return { word: 'listed', missing };
       }
@@ -314,12 +316,6 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
   }
-}
-
-/** Returns the lists in the answer of a first activity that has listed the tools of all servers. */
-function foundIn(answer: unknown): readonly unknown[] | undefined {
-  const found = isFields(answer) ? answer['found'] : undefined;
-  return Array.isArray(found) ? found : undefined;
 }
 
 /** Any namespace writer can write such a result, so what does not fit the shape is left out. */

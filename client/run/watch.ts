@@ -90,7 +90,9 @@ export async function* watchRun(
     }
   } catch (error) {
     if (patience.signal?.aborted === true) return;
-    throw error instanceof TimeIsUp ? goesOn(workflowId, next, error) : error;
+    if (!(error instanceof TimeIsUp)) throw error;
+    const message = `Run ${workflowId} goes on; it was watched as long as was asked for. Watch it again from entry ${next} on.`;
+    throw new CountersignError('RESULT_UNCERTAIN', message, { runId: workflowId, cursor: next }, { cause: error });
   }
 }
 
@@ -121,23 +123,13 @@ function pagesOf(client: Client, source: LedgerSource, read: Read) {
   return { opened, pageFrom };
 }
 
-function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {
-  const message = `Run ${runId} goes on; it was watched as long as was asked for. Watch it again from entry ${cursor} on.`;
-  return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor }, { cause });
-}
-
 /** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
-interface Followed {
-  ended: boolean;
-  /** Temporal run id of the execution that continues the run. */
-  continuedIn: string | undefined;
-}
-
 /** Polls the history of one execution, which says only when to look again, and when the execution is over. */
 function followed(client: Client, reader: PatientReader, execution: { workflowId: string; runId: string }) {
-  const seen: Followed = { ended: false, continuedIn: undefined };
+  /** `continuedIn` is the Temporal run id of the execution that continues the run. */
+  const seen: { ended: boolean; continuedIn?: string | undefined } = { ended: false };
   let token: Uint8Array | undefined;
   /** Returns when something has happened in the run, or when a poll ended without news. */
   const wait = async (): Promise<void> => {

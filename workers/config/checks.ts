@@ -30,7 +30,9 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   refuseDifferentLimits,
   checkStores,
   checkEgress,
-  checkConditions,
+  ({ policy }, refuse) => {
+    for (const { path, reason } of conditionProblems(policy)) refuse(path, reason);
+  },
   checkHosted,
   checkModels,
   checkPrices,
@@ -98,10 +100,6 @@ function checkEgress(config: Config, refuse: Refuse): void {
   for (const { path, url } of origins(config)) {
     if (!isOrigin(url)) refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
-}
-
-function checkConditions(config: Config, refuse: Refuse): void {
-  for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
 }
 
 /** What the API takes as `server_label`. */

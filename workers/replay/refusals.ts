@@ -229,18 +229,12 @@ async function shownDigests(
   );
 }
 
-interface Round {
-  readonly questions: readonly Question[];
-  /** Epoch ms. */
-  readonly at: number;
-}
-
-/** @param now epoch ms, at which the run was seen last */
+/** @param now epoch ms, at which the run was seen last @returns `at` is in epoch ms, too */
 function roundsFor(
   { state, requests = [], ledger }: Answers,
   shown: ReadonlyMap<string, string>,
   now: number,
-): readonly Round[] {
+): readonly { readonly questions: readonly Question[]; readonly at: number }[] {
   if (state === undefined) return [{ questions: TO_CATALOGS, at: now }];
   const open = requests.filter(({ status, deadline }) => status === 'open' && Date.parse(deadline) > now);
   const closed = requests.filter(({ status }) => status !== 'open');
