@@ -302,11 +302,13 @@ const Built = z.strictObject({
   code: z.string(),
 });
 
-/** Returns the bundle of workers: that of `npm run build` if it is of this code, else a new one. */
-export async function ownBundle(): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
-  const built = await readBuiltBundle();
+/** Returns the bundle of workers: that of `npm run build`, which has no spans, if it is of this code, else a new one. */
+export async function ownBundle(
+  tracing: Config['tracing'] = 'off',
+): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
+  const built = tracing === 'off' ? await readBuiltBundle() : undefined;
   if (built !== undefined) return { ...built, origin: 'built' };
-  const { code, buildId } = await bundleWorkflows();
+  const { code, buildId } = await bundleWorkflows(undefined, [], undefined, tracing);
   return { code, buildId, origin: 'made at start' };
 }
 

@@ -316,7 +316,13 @@ function tellLog(message: string, meta: Readonly<Record<string, string>>): void 
 }
 
 export function openEgress(config: Config): Egress {
-  const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
+  // Models without a `baseUrl` are asked at their provider.
+  const providers = Object.values(config.models).flatMap((model) =>
+    (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined
+      ? [PROVIDER_URLS[model.provider]]
+      : [],
+  );
+  const urls = [...contactedUrls(config).map(({ url }) => url), ...providers];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
@@ -337,14 +343,6 @@ export function openProvider(config: Config, of: 'gateway' | 'codecServer' = 'ga
 
 /** Bytes of metadata and keys of an identity provider. */
 const MOST_METADATA_BYTES = 1_048_576;
-
-function providersOf({ models }: Config): string[] {
-  return Object.values(models).flatMap((model) =>
-    (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined
-      ? [PROVIDER_URLS[model.provider]]
-      : [],
-  );
-}
 
 /**
  * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.

@@ -21,7 +21,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { keepDiary, type Log, nameSubject } from './log.ts';
-import { assertMadeHere, bundleWorkflows, ownBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import { assertMadeHere, ownBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
@@ -118,9 +118,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
   }
 }
 
-/**
- * Only the run's queue carries workflows. A bundle of the same code that lies there saves seconds; it has no spans.
- */
+/** Only the run's queue carries workflows. */
 async function bundleFor(
   role: WorkerRole,
   given: WorkflowBundle | undefined,
@@ -131,9 +129,7 @@ async function bundleFor(
     assertMadeHere(given);
     return { bundle: given, origin: 'given' };
   }
-  if (tracing !== 'off')
-    return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
-  const { origin, ...bundle } = await ownBundle();
+  const { origin, ...bundle } = await ownBundle(tracing);
   return { bundle, origin };
 }
 

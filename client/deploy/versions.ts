@@ -62,7 +62,7 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
     deployment,
     ...defined({
       current: routing?.currentDeploymentVersion?.buildId || undefined,
-      ramping: ramping && { build: ramping, percent: percentOf(routing?.rampingVersionPercentage ?? 0) },
+      ramping: ramping ? { build: ramping, percent: percentOf(routing?.rampingVersionPercentage ?? 0) } : undefined,
     }),
     builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
     token: conflictToken,
