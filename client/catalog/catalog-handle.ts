@@ -121,7 +121,9 @@ export class CatalogHandle {
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') throw error;
       // A catalog that could not read what it was started with has ended at once: it says why, and not its update.
-      const why = await this.#engine.read(this, () => this.#handle.result(), WHY_MS).catch((end: unknown) => end);
+      const why: unknown = await this.#engine
+        .read(this, () => this.#handle.result(), WHY_MS)
+        .catch((end: unknown) => end);
       throw why instanceof CountersignError && why.code === 'CATALOG_INVALID' ? why : error;
     }
   }
