@@ -1,7 +1,4 @@
-/**
- * Countersign is the library of a backend: it starts runs, decides on calls, watches runs and reads catalogs. It speaks
- * to Temporal only.
- */
+/** The library of a backend: it starts runs, decides on calls, watches runs and reads catalogs, by Temporal alone. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
@@ -37,21 +34,15 @@ const NO_CLIENT =
 
 export class Countersign {
   readonly #engine: Engine;
-  readonly #servers: SealingTargets;
-  readonly #artifacts: ArtifactReader | undefined;
-  readonly #taskQueue: string;
-  readonly #signer: Signer | undefined;
+  readonly #options: Pick<CountersignOptions, 'servers' | 'artifacts' | 'signer'> & { readonly taskQueue: string };
 
   /** @throws CountersignError `USAGE` without a client */
   constructor(options: CountersignOptions) {
     // A caller without types may give none.
     if (!isFields(options) || !isFields(options.client)) throw new CountersignError('USAGE', NO_CLIENT);
-    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, signer, deadlineMs } = options;
+    const { client, deadlineMs, taskQueue = DEFAULT_TASK_QUEUE } = options;
     this.#engine = new Engine(client, deadlineMs);
-    this.#servers = servers;
-    this.#artifacts = artifacts;
-    this.#taskQueue = taskQueue;
-    this.#signer = signer;
+    this.#options = { ...options, taskQueue };
   }
 
   /**
@@ -59,10 +50,11 @@ export class Countersign {
    * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
    */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
+    const { servers = {}, taskQueue, signer } = this.#options;
     // A caller without types may give none.
     const given: StartRunOptions = { ...options };
-    const wanted = given.taskQueue === undefined ? { ...given, taskQueue: this.#taskQueue } : given;
-    const started = await startRun(this.#engine, this.#servers, wanted, this.#signer);
+    const wanted = given.taskQueue === undefined ? { ...given, taskQueue } : given;
+    const started = await startRun(this.#engine, servers, wanted, signer);
     return Object.assign(this.run(options.runId), { started });
   }
 
@@ -77,12 +69,12 @@ export class Countersign {
   }
 
   /** Returns the tickets of calls that MCP clients make: a client asks again for an outcome that it did not get. */
-  tickets(keepSeconds: number, taskQueue = this.#taskQueue): Tickets {
+  tickets(keepSeconds: number, taskQueue = this.#options.taskQueue): Tickets {
     return new Tickets(this.#engine, { taskQueue, keepSeconds });
   }
 
   run(runId: string): RunHandle {
-    return new RunHandle(this.#engine, runId, this.#artifacts, this.#signer);
+    return new RunHandle(this.#engine, runId, this.#options.artifacts, this.#options.signer);
   }
 
   /** Lists the requests of all runs that wait for a decision, the first deadline first; `inbox` says what is not listed. */
@@ -97,11 +89,7 @@ export class Countersign {
 
   /** Returns the handle of the catalog of one server for one tenant. @throws CountersignError `CATALOG_INVALID` */
   catalog(server: string, tenant = 'default'): CatalogHandle {
-    return new CatalogHandle(
-      this.#engine,
-      { tenant, server },
-      { artifacts: this.#artifacts, taskQueue: this.#taskQueue, signer: this.#signer },
-    );
+    return new CatalogHandle(this.#engine, { tenant, server }, this.#options);
   }
 
   /** Lists every catalog, including those whose server is disconnected. */

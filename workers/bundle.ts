@@ -55,7 +55,7 @@ export function bundleMark(): string {
   return mark;
 }
 
-export function hashOfOwnCode(): string {
+function hashOfOwnCode(): string {
   const hash = createHash('sha256');
   for (const folder of OWN_FOLDERS)
     for (const name of codeIn(join(ROOT, folder))) {
@@ -302,11 +302,21 @@ const Built = z.strictObject({
   code: z.string(),
 });
 
+/** Returns the bundle of workers: that of `npm run build`, which has no spans, if it is of this code, else a new one. */
+export async function ownBundle(
+  tracing: Config['tracing'] = 'off',
+): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
+  const built = tracing === 'off' ? await readBuiltBundle() : undefined;
+  if (built !== undefined) return { ...built, origin: 'built' };
+  const { code, buildId } = await bundleWorkflows(undefined, [], undefined, tracing);
+  return { code, buildId, origin: 'made at start' };
+}
+
 /** Returns undefined if there is no bundle, or one of other code. */
-export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | undefined> {
+export async function readBuiltBundle(): Promise<WorkflowBundle | undefined> {
   try {
-    const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(place, 'utf8')));
-    const isOfThisCode = code.startsWith(bundleMark()) && hash === (await hashOf(place, files, code));
+    const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(PLACE, 'utf8')));
+    const isOfThisCode = code.startsWith(bundleMark()) && hash === (await hashOf(files, code));
     return isOfThisCode ? { buildId, code } : undefined;
   } catch {
     // The bundle is missing, cut off, or made of files that no longer exist.
@@ -314,33 +324,33 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
   }
 }
 
-export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundle, place = PLACE): Promise<void> {
-  const files = made.map((file) => nameOf(place, file));
-  const partial = `${place}.${process.pid}`;
-  await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
-  await rename(partial, place);
+export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundle): Promise<void> {
+  const files = made.map(nameOf);
+  const partial = `${PLACE}.${process.pid}`;
+  await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(files, code), code }));
+  await rename(partial, PLACE);
 }
 
 /** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */
-function nameOf(place: string, file: string): string {
+function nameOf(file: string): string {
   const path = file.split(sep).join('/');
-  const own = `${dirname(place)}${sep}`;
+  const own = `${dirname(PLACE)}${sep}`;
   const packages = path.lastIndexOf(PACKAGES);
   return file.startsWith(own) || packages === -1 ? relative(own, file) : path.slice(packages + 1);
 }
 
-function placeOf(place: string, name: string): string {
-  if (!name.startsWith(PACKAGES.slice(1))) return resolve(dirname(place), name);
-  for (let folder = dirname(place); ; folder = dirname(folder)) {
+function placeOf(name: string): string {
+  if (!name.startsWith(PACKAGES.slice(1))) return resolve(dirname(PLACE), name);
+  for (let folder = dirname(PLACE); ; folder = dirname(folder)) {
     const path = join(folder, name);
     // The last try names the file in the error.
     if (existsSync(path) || folder === dirname(folder)) return path;
   }
 }
 
-async function hashOf(place: string, files: readonly string[], code: string): Promise<string> {
+async function hashOf(files: readonly string[], code: string): Promise<string> {
   const hash = createHash('sha256').update(code);
-  const contents = await Promise.all(files.map(async (file) => await readFile(placeOf(place, file))));
+  const contents = await Promise.all(files.map(async (file) => await readFile(placeOf(file))));
   for (const [index, content] of contents.entries())
     hash.update(`\0${files[index]}\0${content.length}\0`).update(content);
   return hash.digest('hex');

@@ -29,7 +29,7 @@ export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedD
   return {
     payloadConverter: new StrictPayloadConverter(),
     failureConverter: new ClientFailureConverter(),
-    payloadCodecs: [codecOf(config)],
+    payloadCodecs: [createCodec(config)],
   };
 }
 
@@ -45,7 +45,7 @@ export function createWorkerDataConverter(
   zone: PayloadCodec = new ZoneCodec([]),
   tell?: Tell,
 ): DataConverter {
-  return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config, tell)] };
+  return { ...CONVERTER_FILES, payloadCodecs: [zone, createCodec(config, tell)] };
 }
 
 /** Converter files, which the SDK loads by path: `.ts` in the sources, `.js` in the output of the build. */
@@ -59,12 +59,8 @@ function converterFile(name: string): string {
   return fileURLToPath(new URL(`../contracts/${name}${extension}`, import.meta.url));
 }
 
-/** Makes the codec of a server that only decrypts: an unreadable payload is marked. */
-export function createDecoder(config: Pick<Config, 'encryption'>): Pick<PayloadCodec, 'decode'> {
-  return codecOf(config);
-}
-
-function codecOf({ encryption }: Pick<Config, 'encryption'>, tell?: Tell): EncryptionCodec {
+/** Makes the codec of these keys: an unreadable payload is marked. */
+export function createCodec({ encryption }: Pick<Config, 'encryption'>, tell?: Tell): EncryptionCodec {
   const keys = encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
   return new EncryptionCodec(keys, tell);
 }

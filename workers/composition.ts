@@ -77,7 +77,7 @@ import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { countingCalls, countingTokens, limitedServers, tellLimits, tellMessages } from './metrics.ts';
 import { secretsOf } from './config/secrets.ts';
-import { noting } from './recent-secrets.ts';
+import { noting } from './log.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
 type RunSide = RunActivities & ModelActivities & CatalogActivities;
@@ -315,7 +315,13 @@ function tellLog(message: string, meta: Readonly<Record<string, string>>): void 
 }
 
 export function openEgress(config: Config): Egress {
-  const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
+  // Models without a `baseUrl` are asked at their provider.
+  const providers = Object.values(config.models).flatMap((model) =>
+    (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined
+      ? [PROVIDER_URLS[model.provider]]
+      : [],
+  );
+  const urls = [...contactedUrls(config).map(({ url }) => url), ...providers];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
@@ -336,15 +342,6 @@ export function openProvider(config: Config, of: 'gateway' | 'codecServer' = 'ga
 
 /** Bytes of metadata and keys of an identity provider. */
 const MOST_METADATA_BYTES = 1_048_576;
-
-/** Returns the URLs of models without a `baseUrl`. */
-function providersOf({ models }: Config): string[] {
-  return Object.values(models).flatMap((model) =>
-    (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined
-      ? [PROVIDER_URLS[model.provider]]
-      : [],
-  );
-}
 
 /**
  * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.

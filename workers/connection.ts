@@ -2,11 +2,9 @@
  * Connects to Temporal at the address of the standard environment and profile of every Temporal tool (`TEMPORAL_*`,
  * temporal.toml), waits for it if it does not answer yet, and repeats refused queries.
  *
- * 1. A client connection may be closed while calls are under way. The SDK's own retry fires from a timer and throws
- *    there if the channel is closed by then, which ends the process (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here
- *    such a call ends with the status CANCELLED instead.
- * 2. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not
- *    answer otherwise after a minute.
+ * 1. A client connection may be closed while calls are under way. The SDK's own retry would then throw from a timer,
+ *    which ends the process (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here such a call ends as CANCELLED.
+ * 2. Only failures that may pass are waited out, and not that a service refuses this process or lacks the namespace.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -38,11 +36,7 @@ export interface EngineAddress {
   readonly namespace: string;
 }
 
-interface EngineOverrides {
-  readonly address?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly profile?: string | undefined;
-}
+type EngineOverrides = { readonly [Name in 'address' | 'namespace' | 'profile']?: string | undefined };
 
 export function locateEngine({ address, namespace, profile }: EngineOverrides = {}): EngineAddress {
   const found = loadClientConnectConfig(profile === undefined ? {} : { profile });

@@ -1,12 +1,9 @@
 /**
  * Writes the structured log of a process, Temporal's own lines included, and says where its metrics are read.
  *
- * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it appears as code, server and
- *    words.
- * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens, before it is written
- *    (INV-S1).
- * 3. Lines of Temporal's native part come the same way. They are delayed by a tenth of a second, and written at the
- *    latest when the process ends.
+ * 1. Every line is one JSON object with `level`, `time` and `message`; an error appears as code, server and words.
+ * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens (INV-S1).
+ * 3. Lines of Temporal's native part come the same way, a tenth of a second late, or when the process ends.
  * 4. An error without a code shows its name and where it was made, and no more: its message may quote requests, answers
  *    and keys (INV-S1). Errors of Temporal's own kinds quote nothing of a run.
  * 5. Writing never fails: a value that is no JSON is left out, and a line that cannot be written (the disk is full) is
@@ -14,17 +11,19 @@
  */
 import { IllegalStateError } from '@temporalio/common';
 import { type ActivityInterceptorsFactory, DefaultLogger, Runtime } from '@temporalio/worker';
+import { LRUCache } from 'lru-cache';
 import { pino, stdTimeFunctions } from 'pino';
 import { faultName } from '../activities/kit/activity.ts';
-import { createScrubber } from '../activities/scrubbing/scrubber.ts';
+import { createScrubber, type Scrubber } from '../activities/scrubbing/scrubber.ts';
+import { secretsOf as secretsOfToken } from '../activities/tokens/broker.ts';
 import type { HeaderSecrets } from '../activities/tokens/configured.ts';
+import type { TokenBroker } from '../activities/tokens/port.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { codedFailureIn, isRefusedQuery } from '../contracts/failure.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { isFields } from '../domain/shapes/inputs.ts';
 import { secretsOf } from './config/secrets.ts';
-import { recentSecrets } from './recent-secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
@@ -230,44 +229,67 @@ function nameOf(value: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-/** Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop took. */
-export class Diary {
-  readonly #log: Log | undefined;
-  readonly #worker: Fields;
-  readonly #startedAt = performance.now();
-  #stopping: { readonly why: string; readonly at: number } | undefined;
+/**
+ * Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop took.
+ * @param worker describes what it serves, and as which build
+ */
+export function keepDiary(log: Log | undefined, worker: Fields) {
+  const startedAt = performance.now();
+  let stopping: { readonly why: string; readonly at: number } | undefined;
+  const times = (): Fields => ({
+    upSeconds: Math.round((performance.now() - startedAt) / 1_000),
+    ...(stopping && { stoppingMs: Math.round(performance.now() - stopping.at) }),
+  });
+  log?.info('The worker has started.', worker);
+  return {
+    stops: (why: string): void => {
+      if (stopping !== undefined) return;
+      stopping = { why, at: performance.now() };
+      log?.info('The worker stops: what is under way gets its time.', { ...worker, why });
+    },
+    /** Returns the same promise, whose end is logged. */
+    followed: async (ended: Promise<void>): Promise<void> => {
+      try {
+        await ended;
+      } catch (error) {
+        const why = codedFailureIn(error)?.code ?? 'it failed by itself';
+        log?.error('The worker has failed.', { ...worker, ...times(), why, error });
+        throw error;
+      }
+      const why = stopping?.why ?? 'it ended by itself';
+      log?.info('The worker has stopped.', { ...worker, ...times(), why });
+    },
+  };
+}
 
-  /** @param worker describes what it serves, and as which build */
-  constructor(log: Log | undefined, worker: Fields) {
-    this.#log = log;
-    this.#worker = worker;
-    log?.info('The worker has started.', worker);
+/**
+ * Secrets of the newest tokens, of which each brings up to three: a line is about a recent call, and may quote its
+ * token. A hundred new ones cost the next line a third of a second, and then some milliseconds for each kilobyte.
+ */
+const MOST_KNOWN = 100;
+
+export class RecentSecrets {
+  readonly #known = new LRUCache<string, Scrubber>({ max: MOST_KNOWN });
+
+  note(secrets: readonly string[]): void {
+    for (const secret of secrets) this.#known.set(secret, this.#known.get(secret) ?? createScrubber([secret]));
   }
 
-  stops(why: string): void {
-    if (this.#stopping !== undefined) return;
-    this.#stopping = { why, at: performance.now() };
-    this.#log?.info('The worker stops: what is under way gets its time.', { ...this.#worker, why });
+  scrubbed(text: string): string {
+    return [...this.#known.values()].reduce((left, scrubber) => scrubber.text(left), text);
   }
+}
 
-  /** Returns the same promise, whose end is logged. */
-  async followed(ended: Promise<void>): Promise<void> {
-    try {
-      await ended;
-    } catch (error) {
-      const why = codedFailureIn(error)?.code ?? 'it failed by itself';
-      this.#log?.error('The worker has failed.', { ...this.#worker, ...this.#times(), why, error });
-      throw error;
-    }
-    const why = this.#stopping?.why ?? 'it ended by itself';
-    this.#log?.info('The worker has stopped.', { ...this.#worker, ...this.#times(), why });
-  }
+/** A process has one log, and so one set of secrets that the log must not contain. */
+export const recentSecrets = new RecentSecrets();
 
-  #times(): Fields {
-    const now = performance.now();
-    return {
-      upSeconds: Math.round((now - this.#startedAt) / 1_000),
-      ...(this.#stopping && { stoppingMs: Math.round(now - this.#stopping.at) }),
-    };
-  }
+/** Wraps the broker so that each token is noted before anybody has it. */
+export function noting(broker: TokenBroker, recent: RecentSecrets = recentSecrets): TokenBroker {
+  return {
+    mint: async (request) => {
+      const token = await broker.mint(request);
+      recent.note(secretsOfToken(token));
+      return token;
+    },
+  };
 }

@@ -2,9 +2,8 @@
  * Decides, by available memory, how many runs a worker process keeps in memory and how much it does at once.
  *
  * 1. Values that the configuration sets are taken unchanged.
- * 2. Runs live in the heap of one thread of their own, which has its own limit. Without one V8 lets garbage grow to 4
- *    GB before it collects. The limit holds all runs that may be kept, each of the largest size that was measured: that
- *    of 20 open requests. With longer conversations fewer runs are kept: the heap stays as large.
+ * 2. Runs live in the heap of one thread of their own. Without a limit V8 lets garbage grow to 4 GB before it collects.
+ *    The limit holds all runs that may be kept, each of the largest size that was measured: that of 20 open requests.
  * 3. The sizes never fall below what one run at a time needs: a machine that is too small is slow, but does not stop.
  */
 import { totalmem } from 'node:os';

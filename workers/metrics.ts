@@ -24,9 +24,7 @@ import { canonicalServerUrl } from '../domain/text/urls.ts';
 
 type Meter = Pick<Runtime, 'metricMeter'>;
 
-type Calls = Pick<ToolActivities, 'callTool' | 'resumeCall' | 'pollTask'>;
-
-export function countingCalls<Activities extends Calls>(
+export function countingCalls<Activities extends Pick<ToolActivities, 'callTool' | 'resumeCall' | 'pollTask'>>(
   activities: Activities,
   config: Config,
   { metricMeter }: Meter,
@@ -35,19 +33,16 @@ export function countingCalls<Activities extends Calls>(
   const names = limitedServers(config);
   for (const server of [...[...names.values()].map(({ name }) => name), UNLISTED])
     ended.add(0, { server, outcome: 'unknown' });
-  const count = ({ server }: { readonly server: { readonly url: string } }, result: CallEnd): void => {
-    // Another worker asks for the answer of a call that left a place.
-    if (result.kind !== 'ended' || ('resume' in result && result.resume !== undefined)) return;
-    const name = names.get(canonicalServerUrl(server.url))?.name ?? UNLISTED;
-    ended.add(1, { server: name, outcome: result.outcome.kind });
-  };
   const counted =
-    <Input extends { readonly server: { readonly url: string } }, Result extends CallEnd>(
+    <Input extends { readonly server: { readonly url: string } }, Result extends DispatchResult | PollResult>(
       activity: (input: Input) => Promise<Result>,
     ) =>
     async (input: Input): Promise<Result> => {
       const result = await activity(input);
-      count(input, result);
+      // Another worker asks for the answer of a call that left a place, and counts its end.
+      if (result.kind !== 'ended' || ('resume' in result && result.resume !== undefined)) return result;
+      const server = names.get(canonicalServerUrl(input.server.url))?.name ?? UNLISTED;
+      ended.add(1, { server, outcome: result.outcome.kind });
       return result;
     };
   return {
@@ -57,8 +52,6 @@ export function countingCalls<Activities extends Calls>(
     pollTask: counted(activities.pollTask),
   };
 }
-
-type CallEnd = DispatchResult | PollResult;
 
 export function countingTokens(
   broker: TokenBroker,
@@ -105,8 +98,6 @@ export function tellMessages({ metricMeter }: Meter, channels: readonly string[]
   return ({ channel, event, result }) => tries.add(1, { channel, event, result });
 }
 
-// Limits of servers.
-
 const BREAKER = {
   open: (server: string) => `Server ${server} failed again and again: its breaker is open, and calls wait.`,
   'half-open': (server: string) => `The breaker of server ${server} lets one call try.`,
@@ -144,7 +135,7 @@ export function queueOptions(
   if (only?.limits === undefined || others.length > 0) return {};
   const { concurrency, perSecond } = only.limits;
   return {
-    ...(concurrency === undefined ? {} : { maxConcurrentActivityTaskExecutions: Math.min(concurrency, most) }),
+    ...(concurrency !== undefined && { maxConcurrentActivityTaskExecutions: Math.min(concurrency, most) }),
     ...defined({ maxTaskQueueActivitiesPerSecond: perSecond }),
   };
 }

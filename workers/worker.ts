@@ -2,8 +2,7 @@
  * Starts the workers of one process, by role, and runs them as one group that starts and ends together.
  *
  * 1. A worker starts only if the namespace is set up, so that no run fails on its first upsert.
- * 2. Memory bounds the cached runs and the work done at once (`memory.ts`). The sticky timeout is short, so that the
- *    first decision after a worker's death does not wait ten seconds for it.
+ * 2. Memory bounds the cached runs and the work done at once (`memory.ts`).
  * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time. The first
  *    failure is the one that is reported. Connections are closed after the last worker: one in use does not close, and
  *    its complaint would hide the reason.
@@ -21,13 +20,12 @@ import {
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { Diary, type Log, nameSubject } from './log.ts';
-import { assertMadeHere, bundleWorkflows, withStackTraces, type WorkflowBundle } from './bundle.ts';
-import { ownBundle } from './kept-bundle.ts';
+import { keepDiary, type Log, nameSubject } from './log.ts';
+import { assertMadeHere, ownBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
-import { LivePolicy, type Told, withLivePolicy } from './config/live-policy.ts';
+import { followPolicyFile, type Told, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
 import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
@@ -106,7 +104,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
     const address = connectionOptions.address ?? 'localhost:7233';
     const build = { buildId: bundle?.buildId, bundle: origin, version: packageVersion() };
     const memoryMiB = Math.round(memory / 1_048_576);
-    const diary = new Diary(log, { role, taskQueues, namespace, address, ...build, memoryMiB, ...sizes });
+    const diary = keepDiary(log, { role, taskQueues, namespace, address, ...build, memoryMiB, ...sizes });
     const stopped = diary.followed(runCrew(workers, connections));
     const stop = async (why = 'asked to stop'): Promise<void> => {
       diary.stops(why);
@@ -120,9 +118,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
   }
 }
 
-/**
- * Only the run's queue carries workflows. A bundle of the same code that lies there saves seconds; it has no spans.
- */
+/** Only the run's queue carries workflows. */
 async function bundleFor(
   role: WorkerRole,
   given: WorkflowBundle | undefined,
@@ -133,9 +129,7 @@ async function bundleFor(
     assertMadeHere(given);
     return { bundle: given, origin: 'given' };
   }
-  if (tracing !== 'off')
-    return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
-  const { origin, ...bundle } = await ownBundle();
+  const { origin, ...bundle } = await ownBundle(tracing);
   return { bundle, origin };
 }
 
@@ -163,7 +157,7 @@ async function connected(
 export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Told): LoadedConfig {
   const { config, path, environment = process.env } = loaded;
   if (path === undefined) return loaded;
-  const live = new LivePolicy({ config, path }, environment, told);
+  const live = followPolicyFile({ config, path }, environment, told);
   closed.push({ close: async () => live.stop() });
   return withLivePolicy(loaded, live);
 }
@@ -236,6 +230,7 @@ export async function commonOptions(config: Config, sizes: Sizes): Promise<Parti
     maxConcurrentActivityTaskExecutions: sizes.maxConcurrentActivities,
     shutdownGraceTime: worker.shutdownGraceSeconds * 1_000,
     shutdownForceTime: (worker.shutdownGraceSeconds + 15) * 1_000,
+    // Short, so that the first decision after a worker's death does not wait ten seconds for it.
     stickyQueueScheduleToStartTimeout: worker.stickyQueueTimeoutMs,
     // A heartbeat is sent at most this often; if this worker is lost, another one knows of a call only what the last
     // heartbeat said.

@@ -1,15 +1,12 @@
 /**
- * Makes the threads in which workflows run, without two things that the SDK does there: a time limit for each call, and
- * a hook on each promise (docs/adr/0061, docs/adr/0064).
+ * Makes the threads in which workflows run, without two things that the SDK does there and has no options for. The
+ * method that makes its threads is replaced, once in a process (docs/adr/0061, docs/adr/0064).
  *
- * 1. The SDK limits each call by the `timeout` of `node:vm`, which starts a system thread for it. Each activation makes
- *    three or more: in a profile they took a third of the thread. When the limit strikes, Node.js may abort the process
- *    (docs/adr/0057).
- * 2. Workflow code here holds no user code, and every loop of it is bounded. A thread that is silent all the same is
- *    ended. The SDK then ends the worker with an error, and the process goes the way of any failed worker.
- * 3. The SDK hooks each promise of a run for the query `__stack_trace`: about half of what a replay costs. A thread
+ * 1. The SDK limits each call by the `timeout` of `node:vm`, which starts a system thread for it: a third of the thread
+ *    in a profile. When the limit strikes, Node.js may abort the process (docs/adr/0057). Workflow code here holds no
+ *    user code, and every loop of it is bounded; a thread that is silent all the same is ended, and the worker with it.
+ * 2. The SDK hooks each promise of a run for the query `__stack_trace`: about half of what a replay costs. A thread
  *    keeps the hook only for a bundle that `withStackTraces` made.
- * 4. The SDK has no options for this, so the method that makes its threads is replaced, once in a process.
  */
 import { Worker as Thread } from 'node:worker_threads';
 import type { Logger } from '@temporalio/worker';

@@ -15,7 +15,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ApplicationFailure, CancelledFailure, CompleteAsyncError, type Info } from '@temporalio/activity';
 import { defaultPayloadConverter, type Headers, type Payload, type PayloadCodec } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import type { ReadExecution } from '../activities/trust/executions.ts';
+import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CodecKey } from '../contracts/schemas/json.ts';
 import {
   type AnswerClaims,
@@ -117,11 +117,8 @@ function macOf(key: Uint8Array, claims: Uint8Array, { metadata, data }: Payload)
   return hmac.digest();
 }
 
-interface ZoneOfRuns {
-  readonly readExecution: ReadExecution;
-  /** Queue of runs and catalogs. */
-  readonly taskQueue: string;
-}
+/** `taskQueue` is that of runs and catalogs. */
+type ZoneOfRuns = Pick<StartProofParts, 'readExecution' | 'taskQueue'>;
 
 /** Waits between reads of the scheduling execution; if none succeeds, the answer counts as a lost one. */
 const PAUSES_MS = [100, 500, 2_000];

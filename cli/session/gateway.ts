@@ -13,7 +13,7 @@ import { CodecServerConfig, GatewayConfig } from '../../contracts/schemas/gatewa
 import type { CodecLog, CodecServer } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import type { GatewayLog } from '../../gateway/http/server.ts';
-import { createDecoder } from '../../workers/codec.ts';
+import { createCodec } from '../../workers/codec.ts';
 import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { packageVersion } from '../../workers/setup.ts';
@@ -148,14 +148,14 @@ export async function livePolicy(
   env: Terminal['env'],
 ): Promise<LivePolicy | undefined> {
   if (path === undefined) return undefined;
-  const { LivePolicy: Live } = await import('../../workers/config/live-policy.ts');
+  const { followPolicyFile } = await import('../../workers/config/live-policy.ts');
   const config = {
     policy,
     servers: serverUrls,
     notify: { channels: Object.fromEntries(channels.map((name) => [name, true])) },
   };
   const say = (message: string): void => log.warn(message, {});
-  return new Live({ config, path }, env, { error: say, warn: say });
+  return followPolicyFile({ config, path }, env, { error: say, warn: say });
 }
 
 /** Writes a server's own lines as JSON to standard error. */
@@ -225,7 +225,7 @@ export async function startCodec(
     const server = await startCodecServer({
       config,
       namespace,
-      codec: createDecoder(file),
+      codec: createCodec(file),
       idCase: file.policy.idCase,
       ask: asking(outlet),
       log,

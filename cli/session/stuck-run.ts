@@ -135,10 +135,10 @@ let bundled: Promise<WorkflowBundle> | undefined;
 
 /** Bundles the workflow code together with the code that reads its answers. The first call takes some seconds. */
 export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { installSilentLog } = await import('./runtime.ts');
   installSilentLog();
-  return { bundle: await (bundled ??= keptForReading()), config: settings, namespace };
+  return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
 }
 
 /** Returns the part of a diagnosis that programs get. */

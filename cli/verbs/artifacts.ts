@@ -4,8 +4,7 @@
  */
 import { Client } from '@temporalio/client';
 import { InvalidArgumentError } from 'commander';
-import { referencedArtifacts } from '../../client/artifacts/references.ts';
-import { assertHere, sweepArtifacts } from '../../client/artifacts/sweep.ts';
+import { assertHere, referencedArtifacts, sweepArtifacts } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';

@@ -39,7 +39,7 @@ const ID = verb({
 });
 
 async function ownBuild(): Promise<string> {
-  const { ownBundle } = await import('../../workers/kept-bundle.ts');
+  const { ownBundle } = await import('../../workers/bundle.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
   return (await ownBundle()).buildId;
@@ -192,10 +192,10 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
   const { liveHistory } = await import('../../workers/replay/replay.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { takeoverFault } = await import('../../workers/replay/refusals.ts');
   const buildId = await ownBuild();
-  const replaying = { bundle: await keptForReading(), config: settings, namespace: client.options.namespace };
+  const replaying = { bundle: await bundleForReading(), config: settings, namespace: client.options.namespace };
   return async (execution, current) => {
     if (current !== buildId) {
       const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;

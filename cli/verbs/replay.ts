@@ -94,11 +94,11 @@ async function replay(
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
   const { compareHistories } = await import('../../workers/replay/semantics.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { withRefusals } = await import('../../workers/replay/refusals.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
-  const bundle = await keptForReading();
+  const bundle = await bundleForReading();
   const replaying = { bundle, config: settings, namespace };
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];

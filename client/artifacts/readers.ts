@@ -7,7 +7,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AskBucket, BucketAnswer } from '../../activities/artifacts/bucket-request.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -35,12 +34,24 @@ export function readArtifactsFromBucket(
       'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.';
     throw new CountersignError('CONFIG_INVALID', message, { path: 'endpoint' });
   }
-  const ask = lazyBucket(config);
   return checked(async ({ sha256, bytes }) => {
+    const missing = (why: string): CountersignError => {
+      const message = `Artifact ${sha256} cannot be read from ${config.endpoint}/${config.bucket}: ${why}.`;
+      return new CountersignError('ARTIFACT_MISSING', message);
+    };
+    // Loaded with the first artifact: most clients never read one.
+    const { bucketRequestBy, BucketSilent } = await import('../../activities/artifacts/bucket-request.ts');
+    const { fetch } = await import('undici');
+    const ask = bucketRequestBy(config, fetch);
+    const maxBytes = bytes === 0 ? MOST_BYTES : bytes;
     const url = artifactUrl(config, sha256);
-    const { status, code, body } = await ask(url, bytes === 0 ? MOST_BYTES : bytes, sha256);
-    if (status !== 200) throw unreadable(config, sha256, status, code);
-    return body;
+    const { status, code, body } = await ask({ method: 'GET', url, maxBytes }).catch((error: unknown) => {
+      throw error instanceof BucketSilent ? missing(`the store ${error.message}`) : error;
+    });
+    if (status === 200) return body;
+    if (isAbsent(status, code)) throw missing('it is not there');
+    const { field, reason } = bucketTrouble(status, code);
+    throw missing(`${field === undefined ? 'the store' : `artifacts.s3.${field}`} ${reason}`);
   });
 }
 
@@ -59,42 +70,21 @@ function checked(read: (ref: ArtifactRef) => Promise<Uint8Array | undefined>): A
   };
 }
 
-/** Loads what asks a bucket when the first artifact is read: most clients never read one. */
-function lazyBucket(config: BucketConfig): (url: string, maxBytes: number, sha256: string) => Promise<BucketAnswer> {
-  let made: AskBucket | undefined;
-  return async (url, maxBytes, sha256) => {
-    const { bucketRequestBy, BucketSilent } = await import('../../activities/artifacts/bucket-request.ts');
-    const { fetch } = await import('undici');
-    made ??= bucketRequestBy(config, fetch);
-    return await made({ method: 'GET', url, maxBytes }).catch((error: unknown) => {
-      throw error instanceof BucketSilent ? missing(config, sha256, `the store ${error.message}`) : error;
-    });
-  };
-}
-
-function unreadable(config: BucketConfig, sha256: string, status: number, code: string): CountersignError {
-  if (isAbsent(status, code)) return missing(config, sha256, 'it is not there');
-  const { field, reason } = bucketTrouble(status, code);
-  return missing(config, sha256, `${field === undefined ? 'the store' : `artifacts.s3.${field}`} ${reason}`);
-}
-
-function missing({ endpoint, bucket }: BucketConfig, sha256: string, why: string): CountersignError {
-  const message = `Artifact ${sha256} cannot be read from ${endpoint}/${bucket}: ${why}.`;
-  return new CountersignError('ARTIFACT_MISSING', message);
-}
-
 export function readArtifactsFrom(directory: string): ArtifactReader {
   return checked(async ({ sha256 }) => {
     const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
     return await readFile(path).catch((error: unknown) => {
-      const why = unreadableBy(error);
-      const message =
-        why === undefined
-          ? `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`
-          : `Artifact ${sha256} in ${directory} ${why}.`;
-      throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
+      const absent = `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`;
+      throw missingBy(error, `Artifact ${sha256} in ${directory}`, absent);
     });
   });
+}
+
+/** @param absent the message if nothing is there, and not merely unreadable */
+export function missingBy(error: unknown, what: string, absent: string): CountersignError {
+  const why = unreadableBy(error);
+  const message = why === undefined ? absent : `${what} ${why}.`;
+  return new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
 }
 
 /** Says why something cannot be read that may well be there; undefined if it is not there. */

@@ -1,7 +1,8 @@
 /**
- * Removes the artifacts of a directory that nobody needs any more. What runs need is told by `references.ts`.
+ * Removes the artifacts of a directory that nobody needs any more: none of the retained histories names them.
  *
- * 1. An artifact is kept if it is young, if a history names it, or if a kept artifact names it, at any depth.
+ * 1. An artifact is kept if it is young, if a history names it, or if a kept artifact names it, at any depth. Too many
+ *    are found rather than too few: references and other digests look alike, since both are 64 hexadecimal digits.
  * 2. An artifact that is put again during its removal stays. The put makes it young, or finds it gone and writes it
  *    anew (`activities/artifacts/directory.ts`).
  * 3. Nothing is removed if anything cannot be read, or if the histories do not belong to this store. The store records
@@ -11,12 +12,14 @@
 import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
+import type { Payload } from '@temporalio/common';
+import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
-import { ifThere } from '../engine/executions.ts';
+import { ifThere, listExecutions } from '../engine/executions.ts';
 import { jsonOf } from '../ledger/files.ts';
-import { unreadableBy } from './readers.ts';
-import { hashesIn } from './references.ts';
+import { missingBy } from './readers.ts';
 
 const MARKER = '.countersign-store';
 const ASIDE = '.swept';
@@ -48,12 +51,8 @@ interface Artifact {
 
 export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions): Promise<SweepReport> {
   await access(join(directory, MARKER)).catch((error: unknown) => {
-    const why = unreadableBy(error);
-    const message =
-      why === undefined
-        ? `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`
-        : `The artifact store at ${directory} ${why}.`;
-    throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
+    const absent = `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`;
+    throw missingBy(error, `The artifact store at ${directory}`, absent);
   });
   const artifacts = new Map<string, Artifact>();
   for await (const artifact of artifactsIn(directory, before, dryRun)) artifacts.set(artifact.sha256, artifact);
@@ -125,7 +124,6 @@ async function foldersIn(path: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name)).map(({ name }) => name);
 }
 
-/** Returns the roots and everything that they name, at any depth. */
 async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   const left = [...roots];
@@ -184,10 +182,7 @@ async function giveBack(path: string): Promise<void> {
 /** @throws CountersignError `SWEEP_REFUSED` if no worker has recorded its namespace, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (nodeCodeOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+  const names = (await unlessGone(readdir(folder))) ?? [];
   // Names with a leading dot are unfinished files of a worker that died.
   const files = names.filter((name) => !name.startsWith('.')).toSorted();
   if (files.length === 0)
@@ -231,4 +226,54 @@ function goneMeanwhile(sha256: string): CountersignError {
 
 function refusal(reason: string): CountersignError {
   return new CountersignError('SWEEP_REFUSED', `The artifact store is not swept: ${reason}. Nothing was removed.`);
+}
+
+const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
+/** Encodings that a data converter writes in clear; any other encoding is still encrypted. */
+const CLEAR = new Set(['json/plain', 'json/protobuf', 'binary/plain', 'binary/protobuf', 'binary/null']);
+
+export function hashesIn(bytes: Uint8Array): readonly string[] {
+  // A hash is ASCII, so the bytes are read one by one, whatever stands around it.
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').match(HASH) ?? [];
+}
+
+/** @param onHistory called after each history with the number read so far */
+export async function referencedArtifacts(
+  client: Client,
+  onHistory: (read: number) => void = () => undefined,
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}')`;
+  let read = 0;
+  for await (const { workflowId, runId } of listExecutions(client, query)) {
+    for (const hash of await hashesOf(client, workflowId, runId)) found.add(hash);
+    read += 1;
+    onHistory(read);
+  }
+  return found;
+}
+
+async function hashesOf(client: Client, workflowId: string, runId: string): Promise<readonly string[]> {
+  // There is none if the retention of this execution has ended since it was listed.
+  const history = await ifThere(async () => await client.workflow.getHandle(workflowId, runId).fetchHistory());
+  const payloads = [...payloadsIn(history)];
+  const decoded = await decode([...client.options.loadedDataConverter.payloadCodecs], payloads);
+  return decoded.flatMap((payload) => {
+    const encoding = new TextDecoder().decode(payload.metadata?.['encoding'] ?? undefined);
+    if (!CLEAR.has(encoding)) {
+      const message = `The history of ${workflowId} cannot be read: it is encrypted, and encryption.keys does not have its key. Nothing was removed.`;
+      throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys', runId: workflowId });
+    }
+    const { data } = payload;
+    // No `instanceof`: bytes may be of another kind, and an artifact whose reference is overlooked is removed. An empty
+    // payload holds an empty list instead of bytes.
+    return data === undefined || data === null || data.length === 0 ? [] : hashesIn(data);
+  });
+}
+
+function* payloadsIn(value: unknown): Generator<Payload> {
+  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return;
+  // Sound: of all messages of a history, payloads alone have both.
+  if ('metadata' in value && 'data' in value) yield value as Payload;
+  else for (const inner of Object.values(value)) yield* payloadsIn(inner);
 }

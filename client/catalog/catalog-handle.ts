@@ -9,10 +9,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { WorkflowHandle } from '@temporalio/client';
+import { type Client, type WorkflowHandle, WithStartWorkflowOperation } from '@temporalio/client';
+import { TypedSearchAttributes } from '@temporalio/common';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
+import { CATALOG_UPDATES, CATALOG_WORKFLOW, QUERIES, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import {
   type CatalogAck,
   CatalogConnect,
@@ -32,18 +33,18 @@ import {
 import { Identifier, Name } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
-import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
+import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { hasForm } from '../engine/answers.ts';
-import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { askWorkflow, assertMessageFits, type Engine, patienceOf, updateIdOf } from '../engine/engine.ts';
+import { ifThere } from '../engine/executions.ts';
 import { namingOf } from '../engine/trouble.ts';
 import { type ArtifactReader, readEntries } from '../ledger/ledger.ts';
 import { sendSigned, type SignedRun, type Signer } from '../signing/signing.ts';
 import { type KnownDefinitions, readDefinitions } from './list.ts';
-import { assertNoneWasEnded, catalogStart, refreshEnd, type ToolCatalog } from './start.ts';
 
 /** Pauses while another request's reading of the keys, which is one activity, goes on. */
 const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
@@ -51,7 +52,7 @@ const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
 interface CatalogHandleOptions {
-  readonly artifacts: ArtifactReader | undefined;
+  readonly artifacts?: ArtifactReader | undefined;
   readonly taskQueue: string;
   readonly signer?: Signer | undefined;
 }
@@ -119,19 +120,13 @@ export class CatalogHandle {
         }),
       );
     } catch (error) {
-      throw (await this.#whyNone(error)) ?? error;
+      if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') throw error;
+      // A catalog that could not read what it was started with has ended at once: it says why, and not its update.
+      const why: unknown = await this.#engine
+        .read(this, () => this.#handle.result(), WHY_MS)
+        .catch((end: unknown) => end);
+      throw why instanceof CountersignError && why.code === 'CATALOG_INVALID' ? why : error;
     }
-  }
-
-  /** A catalog that could not read what it was started with has ended at once: it says why, and not its update. */
-  async #whyNone(error: unknown): Promise<CountersignError | undefined> {
-    if (!(error instanceof CountersignError) || error.code !== 'CATALOG_NOT_FOUND') return undefined;
-    try {
-      await this.#engine.read(this, async () => void (await this.#handle.result()), WHY_MS);
-    } catch (why) {
-      if (why instanceof CountersignError && why.code === 'CATALOG_INVALID') return why;
-    }
-    return undefined;
   }
 
   /**
@@ -285,12 +280,9 @@ export class CatalogHandle {
 /** Time for the end of a workflow that took no update. */
 const WHY_MS = 2_000;
 
-type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
+type ChangeName = Exclude<keyof typeof CATALOG_UPDATES, 'refreshTrust'>;
 
-interface ChangeMessage {
-  readonly requestId: string;
-  readonly by: Approver;
-}
+type ChangeMessage = Pick<CatalogRefresh, 'requestId' | 'by'>;
 
 type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 
@@ -302,4 +294,74 @@ function catalogMessage<T>(schema: z.ZodType<T>, input: object, what: string): T
   const message = parseAs(schema, { requestId: randomUUID(), ...input }, 'CATALOG_INVALID', what);
   assertMessageFits(message, what, 'Send fewer tools at once; nothing was changed.');
   return message;
+}
+
+/** The type of the catalog workflow, reduced to what a client needs. */
+export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
+
+/**
+ * Makes the start operation for one attempt: Temporal's client takes each once. A catalog starts together with its
+ * first message, in one request: two clients at once reach the same catalog.
+ * @param isSigned if this client signs
+ */
+export function catalogStart(
+  { tenant, server }: CatalogIdentity,
+  taskQueue: string,
+  isSigned = false,
+): WithStartWorkflowOperation<ToolCatalog> {
+  return new WithStartWorkflowOperation<ToolCatalog>(CATALOG_WORKFLOW, {
+    workflowId: catalogId({ tenant, server }),
+    taskQueue,
+    args: [{ tenant, server, ...(isSigned ? { signed: true as const } : {}) }],
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: SEARCH_ATTRIBUTES.tenant, value: tenant },
+      { key: SEARCH_ATTRIBUTES.servers, value: [server] },
+    ]),
+    staticSummary: `Tool catalog of ${server}`,
+  });
+}
+
+/**
+ * A catalog that was terminated from outside has lost all settings of its tools: a new one does not begin unseen.
+ * @throws CountersignError `CATALOG_VERSION_CONFLICT`
+ */
+export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
+  const handle = client.workflow.getHandle(catalogId({ tenant, server }));
+  const last = await ifThere(async () => await handle.describe());
+  if (last === undefined || last.status.name === 'RUNNING') return;
+  const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
+  if (status !== 'connected' && status !== 'disconnected') return;
+  const message = `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`;
+  throw new CountersignError('CATALOG_VERSION_CONFLICT', message, { tenant, server });
+}
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * Returns the report of the newest refresh, once that is the given refresh or a later one.
+ * @param read reads the catalog; given the mark of a snapshot, it returns less if nothing has changed since that mark
+ * @throws CountersignError `RESULT_UNCERTAIN` if the refresh still goes on at the deadline
+ */
+export async function refreshEnd(
+  { tenant, server }: CatalogIdentity,
+  read: (known?: string) => Promise<CatalogSnapshot | CatalogUnchanged>,
+  refresh: number,
+  deadlineMs: number,
+): Promise<RefreshReport> {
+  const end = Date.now() + patienceOf(deadlineMs);
+  let known: string | undefined;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
+    const snapshot = await read(known);
+    known = snapshot.mark;
+    const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
+    if (report !== undefined && report.refresh >= refresh) return report;
+    const left = end - Date.now();
+    if (left <= 0) {
+      const message = `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${shellWord(tenant)}`;
+      throw new CountersignError('RESULT_UNCERTAIN', message, { tenant, server, refresh });
+    }
+    await pause(Math.min(pauseMs, left));
+  }
 }

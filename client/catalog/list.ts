@@ -42,7 +42,6 @@ export async function listCatalogs(engine: Engine, { tenant }: { readonly tenant
   return listed.toSorted((one, other) => (one.workflowId < other.workflowId ? -1 : 1));
 }
 
-/** Returns the catalog that has this workflow id, or undefined if the id is not a catalog's. */
 export function catalogOf(workflowId: string): CatalogIdentity | undefined {
   const [kind, tenant, server, ...more] = workflowId.split('/');
   if (kind !== 'catalog' || tenant === undefined || server === undefined || more.length > 0) return undefined;

@@ -185,7 +185,6 @@ export interface RolledBack extends Routed {
   readonly isEarliest: boolean;
 }
 
-/** Returns builds, newer than the current one, that took new runs once. */
 function newerAndLeft({ builds, current, ramping }: DeploymentState): readonly string[] {
   const since = builds.find(({ build }) => build === current)?.createdAt ?? Number.POSITIVE_INFINITY;
   const left = builds.filter(({ createdAt, endedAt }) => createdAt > since && endedAt !== undefined);

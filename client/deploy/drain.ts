@@ -2,13 +2,12 @@
  * Moves the runs that wait on one build of a deployment to the current one (docs/adr/0083).
  *
  * 1. A run is asked to continue as new, which it does at its next safe point; Temporal begins it on the current build.
- * 2. Where Temporal is too old for that, an execution is first moved by its options, if `mayMove` says that this will
- *    do.
- * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
- * 4. Never more than `batch` executions are asked and not moved, by what they say themselves: visibility lags behind.
- * 5. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
- * 6. What does not move in time stays, and is told. No execution is left with an override, however this ends.
- * 7. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
+ *    Where Temporal is too old for that, it is first moved by its options, if `mayMove` says that this will do.
+ * 2. An execution is asked once by each call. Calls may be repeated, and may overlap.
+ * 3. Never more than `batch` executions are asked and not moved, by what they say themselves: visibility lags behind.
+ * 4. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
+ * 5. What does not move in time stays, and is told. No execution is left with an override, however this ends.
+ * 6. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
@@ -16,7 +15,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW, SIGNALS } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ifThere } from '../engine/executions.ts';
-import { each, type ExecutionId, moveTo, standingOf, withdrawMove } from './moves.ts';
+import { each, type ExecutionId, setOverride, standingOf } from './moves.ts';
 import { buildOf, countPinned, type DeploymentState, pinnedTo, readDeployment } from './versions.ts';
 
 export interface DrainOptions {
@@ -95,18 +94,14 @@ function targetOf(state: DeploymentState, build: string): string {
 
 type Route = Pick<Drained, 'deployment' | 'build' | 'current'>;
 
-interface UnderWay {
-  readonly runId: string;
-  readonly at: number;
-}
-
 class Drain {
   readonly #engine: Engine;
   readonly #route: Route;
   readonly #options: DrainOptions;
   /** Workflow id → the execution that was asked last. */
   readonly #asked = new Map<string, string>();
-  readonly #underWay = new Map<string, UnderWay>();
+  /** Workflow id → its execution under way, and when that was asked. */
+  readonly #underWay = new Map<string, { readonly runId: string; readonly at: number }>();
   readonly #kept = new Map<string, string>();
   readonly #unread = new Map<string, string>();
   /** Those under way whose next execution belongs to no build yet. */
@@ -229,7 +224,8 @@ class Drain {
     // It may be moved or asked although no answer comes.
     this.#asked.set(workflowId, runId);
     this.#underWay.set(workflowId, { runId, at: Date.now() });
-    if (mayMove !== undefined) await moveTo(this.#engine, deployment, current, execution);
+    if (mayMove !== undefined)
+      await setOverride(this.#engine, execution, { deploymentName: deployment, buildId: current });
     const handle = this.#engine.client.workflow.getHandle(workflowId, runId);
     await this.#engine.call(workflowId, async () => ifThere(async () => await handle.signal(SIGNALS.nudge)));
   }
@@ -253,11 +249,10 @@ class Drain {
    */
   async #settle(): Promise<boolean> {
     const before = this.#underWay.size;
-    await each([...this.#underWay], AT_ONCE, async ([workflowId, asked]) => {
-      if (!(await this.#isSettled(workflowId, asked))) return true;
+    await each([...this.#underWay], AT_ONCE, async ([workflowId, { runId }]) => {
+      if (!(await this.#isSettled(workflowId, runId))) return;
       this.#underWay.delete(workflowId);
       this.#begun.delete(workflowId);
-      return true;
     });
     // One that was looked at beside it may show that the server moves others.
     const [unmoved] = this.#unmoved;
@@ -267,7 +262,8 @@ class Drain {
     throw new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
-  async #isSettled(workflowId: string, asked: UnderWay): Promise<boolean> {
+  /** @param runId the execution that was asked */
+  async #isSettled(workflowId: string, runId: string): Promise<boolean> {
     const { build, current } = this.#route;
     const newest = { workflowId, runId: '' };
     const standing = await standingOf(this.#engine, newest);
@@ -276,11 +272,11 @@ class Drain {
     if (standing.build !== undefined && standing.build !== build) {
       this.#hasMoved = true;
       // The run stays there by itself. Newer servers hand an override on, which would keep it from moving again.
-      if (standing.movedTo === current) await withdrawMove(this.#engine, newest);
+      if (standing.movedTo === current) await setOverride(this.#engine, newest);
       return true;
     }
     if (this.#options.mayMove === undefined) {
-      if (standing.runId === asked.runId) return false;
+      if (standing.runId === runId) return false;
       if (standing.stays) this.#unmoved.add(workflowId);
       else this.#begun.add(workflowId);
       return standing.stays;
@@ -304,13 +300,12 @@ class Drain {
       const newest = { workflowId, runId: '' };
       try {
         const standing = await standingOf(this.#engine, newest);
-        if (isByOptions && standing?.movedTo === current) await withdrawMove(this.#engine, newest);
+        if (isByOptions && standing?.movedTo === current) await setOverride(this.#engine, newest);
         if (standing !== undefined && standing.build !== current && (isByOptions || !standing.stays)) left += 1;
         this.#underWay.delete(workflowId);
       } catch (error) {
         failures.push(error);
       }
-      return true;
     });
     if (failures.length > 0) throw failures[0];
     return left;

@@ -21,17 +21,11 @@ const STAYS = 1;
 /** Requests under way at once. */
 const AT_ONCE = 8;
 
-/** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */
-export async function moveTo(engine: Engine, deployment: string, build: string, execution: ExecutionId): Promise<void> {
-  await setOverride(engine, execution, { deploymentName: deployment, buildId: build });
-}
-
-/** Has an execution stay with the build that did its last workflow task. */
-export async function withdrawMove(engine: Engine, execution: ExecutionId): Promise<void> {
-  await setOverride(engine, execution);
-}
-
-async function setOverride(
+/**
+ * Has the next workflow tasks of an execution done by a build, whatever it is pinned to; without one, by the build that
+ * did its last workflow task.
+ */
+export async function setOverride(
   engine: Engine,
   execution: ExecutionId,
   version?: { readonly deploymentName: string; readonly buildId: string },
@@ -94,11 +88,10 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
     let found = 0;
     await each(engine.list(pinnedTo(deployment, build)), AT_ONCE, async ({ workflowId, runId }) => {
       const standing = await standingOf(engine, { workflowId, runId });
-      if (standing?.movedTo !== build) return true;
-      await withdrawMove(engine, { workflowId, runId });
+      if (standing?.movedTo !== build) return;
+      await setOverride(engine, { workflowId, runId });
       found += 1;
       if (standing.build !== build) withdrawn += 1;
-      return true;
     });
     return found;
   };
@@ -115,9 +108,11 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
 export async function each<T>(
   items: AsyncIterable<T> | Iterable<T>,
   atOnce: number,
-  act: (item: T) => Promise<boolean>,
+  act: (item: T) => Promise<unknown>,
 ): Promise<void> {
-  const source = all(items);
+  const source = (async function* () {
+    yield* items;
+  })();
   const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
@@ -126,7 +121,7 @@ export async function each<T>(
         const next = await source.next();
         // Another one may have failed while this one waited for an item.
         if (next.done === true || isOver) return;
-        if (!(await act(next.value))) isOver = true;
+        if ((await act(next.value)) === false) isOver = true;
       }
     } catch (error) {
       failures.push(error);
@@ -135,8 +130,4 @@ export async function each<T>(
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   if (failures.length > 0) throw failures[0];
-}
-
-async function* all<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerator<T> {
-  yield* items;
 }

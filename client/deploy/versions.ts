@@ -1,7 +1,4 @@
-/**
- * Reads what Temporal knows of a worker deployment: its builds, which of them takes new runs, and how many runs stay
- * with each (docs/adr/0083).
- */
+/** Reads what Temporal knows of a deployment: its builds, where new runs go, and how many stay (docs/adr/0083). */
 import { isGrpcServiceError } from '@temporalio/client';
 import { status as grpcStatus } from '@grpc/grpc-js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
@@ -44,17 +41,14 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
       return await workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment });
     } catch (error) {
       // A namespace that does not exist is reported with the same status.
-      if (isGrpcServiceError(error) && error.code === grpcStatus.NOT_FOUND && /deployment/i.test(error.details))
-        throw unknownDeployment(deployment, namespace, error);
-      throw error;
+      if (!isGrpcServiceError(error) || error.code !== grpcStatus.NOT_FOUND || !/deployment/i.test(error.details))
+        throw error;
+      const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
+      throw new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause: error });
     }
   });
-  const {
-    currentDeploymentVersion,
-    rampingDeploymentVersion,
-    rampingVersionPercentage = 0,
-  } = info?.routingConfig ?? {};
-  const ramping = rampingDeploymentVersion?.buildId || undefined;
+  const routing = info?.routingConfig;
+  const ramping = routing?.rampingDeploymentVersion?.buildId || undefined;
   const builds = (info?.versionSummaries ?? []).map((found) => ({
     build: found.deploymentVersion?.buildId ?? '',
     state: STATES[Number(found.status)] ?? 'inactive',
@@ -67,9 +61,8 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
   return {
     deployment,
     ...defined({
-      current: currentDeploymentVersion?.buildId || undefined,
-      ramping:
-        ramping === undefined ? undefined : { build: ramping, percent: percentOf(rampingVersionPercentage ?? 0) },
+      current: routing?.currentDeploymentVersion?.buildId || undefined,
+      ramping: ramping ? { build: ramping, percent: percentOf(routing?.rampingVersionPercentage ?? 0) } : undefined,
     }),
     builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
     token: conflictToken,
@@ -82,11 +75,6 @@ const FLOAT_DIGITS = 7;
 /** Returns a share as it was given: Temporal keeps 32 bits of it, so that 12.3 would read 12.300000190734863. */
 export function percentOf(share: number): number {
   return Number(share.toPrecision(FLOAT_DIGITS));
-}
-
-function unknownDeployment(deployment: string, namespace: string, cause: unknown): CountersignError {
-  const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
-  return new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause });
 }
 
 /** @throws CountersignError `BUILD_UNKNOWN` */

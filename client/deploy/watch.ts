@@ -68,8 +68,29 @@ export async function watch(
   const since = await sinceNow(engine, deployment, build);
   const began = Date.now();
   const end = began + forMs;
+  const count = async (also: string) => await counted(engine, `${versionIs(deployment, build)} AND ${also}`);
+  const look = async (): Promise<Watched> => {
+    const stuck = await stuckOn(engine, deployment, build);
+    const unserved = await unservedQueue(engine, deployment, build, build);
+    // A digest fails with its channel, which is no fault of a build.
+    const failed = await count(
+      `${since} AND ExecutionStatus IN ('Failed', 'TimedOut') AND WorkflowType != '${DIGEST_WORKFLOW}'`,
+    );
+    return {
+      deployment,
+      build,
+      isWell: stuck.length + failed <= maxFailed && unserved === undefined,
+      open: await count(`ExecutionStatus = 'Running'`),
+      ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
+      failed,
+      stuck,
+      ...defined({ unserved }),
+      watchedMs: Date.now() - began,
+      forMs,
+    };
+  };
   for (;;) {
-    const seen = await look(engine, { deployment, build, since, began, forMs, maxFailed }).catch((error: unknown) => {
+    const seen = await look().catch((error: unknown) => {
       const isAway = error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
       if (isAway && Date.now() < end && signal?.aborted !== true) return undefined;
       throw error;
@@ -80,35 +101,6 @@ export async function watch(
     if (seen !== undefined && signal?.aborted === true) return { ...seen, interrupted: true };
     await pause(Math.max(1, Math.min(EVERY_MS, rest)), undefined, defined({ signal })).catch(() => undefined);
   }
-}
-
-interface Looking extends Pick<Watched, 'deployment' | 'build' | 'forMs'> {
-  /** Finds what has ended since the watch began. */
-  readonly since: string;
-  readonly began: number;
-  readonly maxFailed: number;
-}
-
-async function look(engine: Engine, { deployment, build, since, began, forMs, maxFailed }: Looking): Promise<Watched> {
-  const stuck = await stuckOn(engine, deployment, build);
-  const unserved = await unservedQueue(engine, deployment, build, build);
-  const count = async (also: string) => await counted(engine, `${versionIs(deployment, build)} AND ${also}`);
-  // A digest fails with its channel, which is no fault of a build.
-  const failed = await count(
-    `${since} AND ExecutionStatus IN ('Failed', 'TimedOut') AND WorkflowType != '${DIGEST_WORKFLOW}'`,
-  );
-  return {
-    deployment,
-    build,
-    isWell: stuck.length + failed <= maxFailed && unserved === undefined,
-    open: await count(`ExecutionStatus = 'Running'`),
-    ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
-    failed,
-    stuck,
-    ...defined({ unserved }),
-    watchedMs: Date.now() - began,
-    forMs,
-  };
 }
 
 /** Returns what finds those that end after the last one that has ended with the build. */

@@ -42,18 +42,12 @@ export class Engine {
   readonly deadlineMs: number;
   readonly #messageDeadlineMs: number;
   readonly #lanes = new Lanes();
-  #answeredAt = Number.NEGATIVE_INFINITY;
 
   /** @param deadlineMs of every call and message; without it, each has its own default */
   constructor(client: Client, deadlineMs?: number) {
     this.client = client;
     this.deadlineMs = deadlineMs ?? DEADLINE_MS;
     this.#messageDeadlineMs = deadlineMs ?? MESSAGE_DEADLINE_MS;
-  }
-
-  /** True if Temporal has answered within the time that a call has. */
-  get isAnswering(): boolean {
-    return performance.now() - this.#answeredAt < this.deadlineMs;
   }
 
   get namespace(): string {
@@ -159,9 +153,7 @@ export class Engine {
   async call<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     const mostMs = patienceOf(deadlineMs);
     try {
-      const answer = await this.client.connection.withDeadline(Date.now() + mostMs, act);
-      this.#answeredAt = performance.now();
-      return answer;
+      return await this.client.connection.withDeadline(Date.now() + mostMs, act);
     } catch (error) {
       throw troubleOf(error, about);
     }
@@ -238,13 +230,8 @@ export function assertMessageFits(message: unknown, what = 'message', advice = '
   throw new CountersignError('LIMIT_REACHED', reason, { limit: 'message' });
 }
 
-interface Lane {
-  underWay: number;
-  readonly waiting: (() => void)[];
-}
-
 export class Lanes {
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, { underWay: number; readonly waiting: (() => void)[] }>();
   readonly #most: number;
 
   constructor(most = MOST_UNDER_WAY) {

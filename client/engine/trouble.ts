@@ -31,17 +31,17 @@ import { sentenceOf } from './executions.ts';
 export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
-  if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
+  if (isQueryAnswer(error, UNREPLAYABLE) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
   const { name, title, missing, stuck, notThere, facts } = namingOf(about);
   const trouble: Trouble = (code, message, also = facts) => new CountersignError(code, message, also, { cause: error });
   if (isOfAnotherKind(error) && about !== '') return trouble(missing, ofAnotherKind(about));
-  if (isUnreadHere(error)) {
+  if (isQueryAnswer(error, UNREAD_THERE)) {
     const message =
       'A worker cannot read what this client asks: their keys differ. Give this client the encryption.keys that the workers have.';
     return trouble('CONFIG_INVALID', message, { path: 'encryption.keys' });
   }
-  if (isKeyGone(error)) {
+  if (isQueryAnswer(error, KEY_GONE)) {
     const message = `${title} can neither be read nor go on: its worker lacks the key of the zone by which it was proven, or its build asks something else. If a key was removed, put it back, as the last of trust.zone.keys of all workers (when it may go: countersign keys zone used KEY).${wayOut(about)}`;
     return trouble(stuck, message);
   }
@@ -63,8 +63,6 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   return engineTrouble(error, about, trouble);
 }
 
-export const ZONE_KEY_GONE = 'its key is not among trust.zone.keys';
-
 type Trouble = (code: ErrorCode, message: string, facts?: ErrorFacts) => CountersignError;
 
 /** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
@@ -72,21 +70,16 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
   const { title, missing, notThere } = namingOf(about);
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
+  const { details } = cause;
   switch (cause.code) {
     case grpcStatus.INVALID_ARGUMENT:
-      if (/search attribute/i.test(cause.details) && cause.details.includes('Countersign'))
-        return trouble(
-          'SETUP_INCOMPLETE',
-          `The namespace is not set up for runs: ${cause.details} Run: countersign setup`,
-        );
-      return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
+      return /search attribute/i.test(details) && details.includes('Countersign')
+        ? trouble('SETUP_INCOMPLETE', `The namespace is not set up for runs: ${details} Run: countersign setup`)
+        : trouble('USAGE', `Temporal does not take that: ${details}`);
     case grpcStatus.NOT_FOUND:
       // A call about no particular run can name only its namespace.
       return about === ''
-        ? trouble(
-            'SETUP_INCOMPLETE',
-            `${cause.details} Name another namespace, or create it and run: countersign setup`,
-          )
+        ? trouble('SETUP_INCOMPLETE', `${details} Name another namespace, or create it and run: countersign setup`)
         : trouble(missing, notThere);
     case grpcStatus.CANCELLED:
     case grpcStatus.DEADLINE_EXCEEDED:
@@ -97,21 +90,19 @@ function engineTrouble(error: unknown, about: Subject, trouble: Trouble): Counte
           'ENGINE_UNAVAILABLE',
           `${title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`,
         );
-      return about === ''
-        ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : stuckOn(about, cause.details, error);
+      return about === '' ? trouble('INTERNAL', `Temporal refused: ${details}`) : stuckOn(about, details, error);
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
     case grpcStatus.RESOURCE_EXHAUSTED:
-      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${cause.details}`);
+      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${details}`);
     case grpcStatus.PERMISSION_DENIED:
     case grpcStatus.UNAUTHENTICATED:
       return trouble(
         'CONFIG_INVALID',
-        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${cause.details}`,
+        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${details}`,
       );
     default:
-      return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
+      return trouble('INTERNAL', `Temporal refused: ${details}`);
   }
 }
 
@@ -127,12 +118,10 @@ export function takesNoUpdates(error: unknown): boolean {
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
   const { title, stuck, facts } = namingOf(about);
-  if (NOBODY_POLLS.test(reason)) {
-    const message = `${title} cannot take a workflow task: Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id. If it stays with a build that is gone, move its runs: countersign deploy drain BUILD --move`;
-    return new CountersignError(stuck, message, facts, { cause });
-  }
-  const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
-  return new CountersignError(stuck, message, facts, { cause });
+  const why = NOBODY_POLLS.test(reason)
+    ? 'Temporal sees no worker for it. It waits, and nothing of it is lost. Start a worker with the configuration of the other workers (countersign worker --config FILE), then send this again with the same id. If it stays with a build that is gone, move its runs: countersign deploy drain BUILD --move'
+    : `${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
+  return new CountersignError(stuck, `${title} cannot take a workflow task: ${why}`, facts, { cause });
 }
 
 /** Words of Temporal for a query to a task queue that nobody polls any more. */
@@ -147,31 +136,29 @@ function wayOut(about: Subject): string {
 
 /** Returns the answer of a worker by which the next workflow task fails as the query did, if the error comes from one. */
 export function unreadableBy({ cause }: CountersignError): Error | undefined {
-  return isUnreplayable(cause) || isKeyGone(cause) ? cause : undefined;
+  return isQueryAnswer(cause, UNREPLAYABLE) || isQueryAnswer(cause, KEY_GONE) ? cause : undefined;
 }
 
-/** True if the error is the answer of a worker that cannot replay the run. */
-function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
-  return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
-}
-
-/** True if a worker could not decrypt which page, or since when, is asked for, in the words of `workflows/entity/entity.ts`. */
-function isUnreadHere(error: unknown): boolean {
-  return error instanceof QueryNotRegisteredError && UNREAD_THERE.test(error.message);
-}
-
+/** The worker cannot replay the run. */
+const UNREPLAYABLE = /\[TMPRL1100\]/;
+/** It could not decrypt which page, or since when, is asked for (`workflows/entity/entity.ts`). */
 const UNREAD_THERE = / is encrypted\b.*: ask with two numbers|What is asked about is encrypted\b/;
+/** It cannot prove what the execution was given (`workflows/interceptors/zone.ts`). */
+export const ZONE_KEY_GONE = 'its key is not among trust.zone.keys';
+const KEY_GONE = new RegExp(ZONE_KEY_GONE);
 
-/** True if a worker cannot prove what the execution was given, in the words of `workflows/interceptors/zone.ts`. */
-function isKeyGone(error: unknown): error is QueryNotRegisteredError {
-  return error instanceof QueryNotRegisteredError && error.message.includes(ZONE_KEY_GONE);
+/** True for the words of a worker in place of an answer to a query. */
+function isQueryAnswer(error: unknown, words: RegExp): error is QueryNotRegisteredError {
+  return error instanceof QueryNotRegisteredError && words.test(error.message);
 }
 
 /** True if the workflow has no such query or update, in the words of `@temporalio/workflow`. */
 function isOfAnotherKind(error: unknown): boolean {
-  if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
   const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
-  return cause instanceof ApplicationFailure && cause.message.startsWith('No registered handler for update: ');
+  return (
+    isQueryAnswer(error, /did not register a handler for /) ||
+    (cause instanceof ApplicationFailure && cause.message.startsWith('No registered handler for update: '))
+  );
 }
 
 function ofAnotherKind(about: Subject): string {
@@ -206,11 +193,9 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
   if (coded !== undefined) {
-    const message = advised(
-      coded.message,
-      typeof about === 'string' ? 'start it under another id' : 'connect it again',
-    );
-    return new CountersignError(coded.code, message, { ...coded.facts, ...facts }, { cause: error });
+    const then = typeof about === 'string' ? 'start it under another id' : 'connect it again';
+    const allFacts = { ...coded.facts, ...facts };
+    return new CountersignError(coded.code, advised(coded.message, then), allFacts, { cause: error });
   }
   if (error.cause instanceof CancelledFailure)
     return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });

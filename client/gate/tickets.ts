@@ -21,7 +21,7 @@ import {
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { type Owner, ownerOf, RUN_PREFIX, runOfTicket } from '../../domain/gate/ticket.ts';
 import type { Engine } from '../engine/engine.ts';
-import { ifThere, listExecutions } from '../engine/executions.ts';
+import { ifThere } from '../engine/executions.ts';
 import { quoted } from '../run/inbox.ts';
 
 export interface Ticket {
@@ -130,12 +130,8 @@ export class Tickets {
   /** A client may make an equal call before its connection has told that it has the outcome of the one before. */
   async #settled(ticketId: string): Promise<void> {
     const telling = this.#telling.get(ticketId);
-    if (telling === undefined) return;
-    const over = new AbortController();
     // A reader that takes nothing holds up nobody else.
-    const late = pause(MOST_TELLING_MS, undefined, { signal: over.signal }).catch(() => undefined);
-    await Promise.race([telling, late]);
-    over.abort();
+    if (telling !== undefined) await Promise.race([telling, pause(MOST_TELLING_MS, undefined, { ref: false })]);
   }
 
   /** The word is durable before a worker takes it; its end is waited for, so that the next call finds no old ticket. */
@@ -188,16 +184,13 @@ export class Tickets {
       `ExecutionStatus != 'ContinuedAsNew'`,
     ];
     const owner = ownerOf({ tenant, person, client });
-    const own = await this.#engine.call('', async () => {
-      const found: WorkflowExecutionInfo[] = [];
-      let seen = 0;
-      for await (const execution of listExecutions(this.#engine.client, conditions.join(' AND '))) {
-        const ticketId: unknown = execution.memo?.[TICKET_MEMO];
-        if (typeof ticketId === 'string' && ticketId.startsWith(owner)) found.push(execution);
-        if ((seen += 1) === MOST_LISTED) break;
-      }
-      return found;
-    });
+    const own: WorkflowExecutionInfo[] = [];
+    let seen = 0;
+    for await (const execution of this.#engine.list(conditions.join(' AND '))) {
+      const ticketId: unknown = execution.memo?.[TICKET_MEMO];
+      if (typeof ticketId === 'string' && ticketId.startsWith(owner)) own.push(execution);
+      if ((seen += 1) === MOST_LISTED) break;
+    }
     const ids = own
       .toSorted((one, other) => other.startTime.getTime() - one.startTime.getTime())
       .map(({ workflowId }) => workflowId);

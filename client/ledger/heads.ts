@@ -63,20 +63,10 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
     kind: 'foreign',
     fault: { kind: 'foreign-head', seq, reason },
   });
-  let head: LedgerHead;
-  let kid: string;
-  // Unused bits of base64url may not differ either: a signed text has exactly one spelling.
-  if (signed.split('.').some((part) => fromBase64url(part) === undefined))
-    return foreign('stands beside a signed head that cannot be read');
-  try {
-    const header = decodeProtectedHeader(signed);
-    head = LedgerHead.parse(JSON.parse(Buffer.from(signed.split('.')[1] ?? '', 'base64url').toString()));
-    kid = header.kid ?? '';
-    if (header.typ !== HEAD_TYPE || header.alg !== HEAD_ALG)
-      return foreign('stands beside a signature of another kind');
-  } catch {
-    return foreign('stands beside a signed head that cannot be read');
-  }
+  const read = headIn(signed);
+  if (read === undefined) return foreign('stands beside a signed head that cannot be read');
+  const { head, typ, alg, kid = '' } = read;
+  if (typ !== HEAD_TYPE || alg !== HEAD_ALG) return foreign('stands beside a signature of another kind');
   const seq = head.to - 1;
   for (const field of ['namespace', 'workflowId', 'firstRunId'] as const)
     if (place[field] !== undefined && place[field] !== head[field])
@@ -89,6 +79,18 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
     if (await isSignedBy(signed, key)) return { kind: 'head', head: { ...head, kid, verified: true } };
   const named = keys.has(kid) ? '' : ' with any key that was given: is its own among them?';
   return foreign(`stands beside a head whose signature by ${kid} does not hold${named}`, seq);
+}
+
+function headIn(signed: string) {
+  const parts = signed.split('.').map(fromBase64url);
+  // Unused bits of base64url may not differ either: a signed text has exactly one spelling.
+  if (parts.includes(undefined)) return undefined;
+  try {
+    const head = LedgerHead.parse(JSON.parse(Buffer.from(parts[1] ?? []).toString()));
+    return { ...decodeProtectedHeader(signed), head };
+  } catch {
+    return undefined;
+  }
 }
 
 async function isSignedBy(signed: string, key: CryptoKey | Uint8Array): Promise<boolean> {

@@ -40,9 +40,7 @@ export interface RecordedDeeds {
   from: number;
   /** Entries before this number were stored, and delivered to every sink, before the newest execution began. */
   stored: number;
-  /** Hashes of the texts in a message, by decision id or message id; one of them is the hash of its signature. */
-  readonly sent: Map<string, readonly string[]>;
-  /** The same messages, whole. */
+  /** Messages that were sent, by decision id or message id. */
   readonly messages: Map<string, readonly SentMessage[]>;
   /** Ids of messages whose update was answered without an error. */
   readonly accepted: Set<string>;
@@ -72,7 +70,6 @@ export async function readDeeds(
     start: { spec: undefined },
     from: 0,
     stored: 0,
-    sent: new Map(),
     messages: new Map(),
     accepted: new Set(),
     dispatched: new Set(),
@@ -124,14 +121,10 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   }
 }
 
-/** @returns the id of the message, if it has one */
 function noteSent(deeds: RecordedDeeds, sent: SentMessage): string | undefined {
   const { message } = sent;
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
-  if (id === undefined || typeof message !== 'object' || message === null) return undefined;
-  const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
-  deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256Hex)]);
-  deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
+  if (id !== undefined) deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
   return id;
 }
 
@@ -215,11 +208,10 @@ export function compareWithHistory(
   for (const { seq, fact } of before.slice(deeds.from)) {
     const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
     if (isSaid(fact.kind) && id !== undefined && !isInput(fact)) {
-      const hashes = deeds.sent.get(id);
-      const signature = fact['signature'];
-      const signed = textAt(signature, 'sha256');
-      if (hashes === undefined) fault(seq, `is ${fact.kind} of ${id}, which nobody sent to the run`);
-      else if (signed !== undefined && !hashes.includes(signed))
+      const sent = deeds.messages.get(id);
+      const signed = textAt(fact['signature'], 'sha256');
+      if (sent === undefined) fault(seq, `is ${fact.kind} of ${id}, which nobody sent to the run`);
+      else if (signed !== undefined && !sent.some(({ message }) => isSignedAs(message, signed)))
         fault(seq, `is ${fact.kind} of ${id} under another signature than was sent`);
     }
     if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`)) {
@@ -265,6 +257,11 @@ function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): Ledger
       .filter((callId) => isOver && !settled.has(callId))
       .map((callId) => missing(`is not there: the outcome of ${callId}`)),
   ];
+}
+
+/** @param sha256 of a signature, as entries name it */
+export function isSignedAs(message: unknown, sha256: string): boolean {
+  return sha256Hex(openMessage(message).signature ?? '') === sha256;
 }
 
 /** True for the run's first message, which stands in its spec and was not sent to it. */

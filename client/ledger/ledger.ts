@@ -50,7 +50,10 @@ export async function* entriesFrom(
   for (let next = from; ;) {
     const page = await pageFrom(next);
     // This can also happen between two pages, since the run may continue as new meanwhile.
-    if (page.from > next) yield* await storedEntries(source, page, next);
+    if (page.from > next) {
+      const stored = await storedBefore(source, page, next, 'Entries', ({ ledger }) => ledger);
+      yield* stored.flatMap(({ entries }) => entries).filter(({ seq }) => seq >= next);
+    }
     yield* page.entries;
     next = page.from + page.entries.length;
     if (page.entries.length === 0 || next >= page.total) return;
@@ -111,18 +114,18 @@ export async function readToolList(
 /** Reads at most so many messages of a run's conversation from this number on; older ones from stored segments. */
 export async function readConversation(
   client: Client,
-  { workflowId, runId, artifacts }: LedgerSource,
+  source: LedgerSource,
   { from, most }: { readonly from: number; readonly most: number },
 ): Promise<readonly Message[]> {
-  const workflow = client.workflow.getHandle(workflowId, runId);
+  const workflow = client.workflow.getHandle(source.workflowId, source.runId);
   const messages: Message[] = [];
   while (messages.length < most) {
     const next = from + messages.length;
     const page = await askWorkflow<TranscriptPage>(workflow, QUERIES.transcript, next, from + most);
     if (page.from > next) {
-      const { segment } = page;
-      if (segment === undefined || artifacts === undefined) throw outOfReach(workflowId, page.from);
-      messages.push(...(await storedMessages(artifacts, segment, next, page.from)));
+      const stored = await storedBefore(source, page, next, 'Messages', ({ transcript }) => transcript);
+      const start = stored[0]?.from ?? 0;
+      messages.push(...stored.flatMap((part) => part.messages).slice(next - start, page.from - start));
     }
     messages.push(...page.messages);
     if (page.messages.length === 0 || page.from + page.messages.length >= page.total) break;
@@ -130,41 +133,32 @@ export async function readConversation(
   return messages.slice(0, most);
 }
 
-async function storedMessages(
-  artifacts: ArtifactReader,
-  newest: ArtifactRef,
-  from: number,
-  to: number,
-): Promise<readonly Message[]> {
-  const stretches: (readonly Message[])[] = [];
-  for await (const { transcript } of segmentsFrom(artifacts, newest)) {
-    stretches.unshift(transcript.messages);
-    const { from: start } = transcript;
-    if (start <= from) return stretches.flat().slice(from - start, to - start);
-  }
-  throw new CountersignError('ARTIFACT_CORRUPT', `The stored segments do not reach back to message ${from}.`);
-}
-
-/** Returns the entries from this number up to the first entry of the page. */
-async function storedEntries(
+/** Returns the parts of stored segments, oldest first, from the one with this number up to what the page has. */
+async function storedBefore<Part extends { readonly from: number }>(
   { workflowId, artifacts }: LedgerSource,
-  { segment, from: end }: LedgerPage,
+  { segment, from: end }: Pick<LedgerPage, 'segment' | 'from'>,
   from: number,
-): Promise<LedgerEntry[]> {
-  if (segment !== undefined && artifacts === undefined) throw outOfReach(workflowId, end);
-  const stretches: LedgerEntry[][] = [];
+  what: 'Entries' | 'Messages',
+  partOf: (segment: Segment) => Part,
+): Promise<readonly Part[]> {
+  const outOfReach = (cause?: CountersignError): CountersignError => {
+    const reason = cause?.message ?? 'Give this client access to it.';
+    const message = `${what} of ${workflowId} before ${end} stand in the artifact store. ${reason} It can be watched from entry ${end} on without.`;
+    return new CountersignError('ARTIFACT_MISSING', message, { runId: workflowId, from: end }, { cause });
+  };
+  const parts: Part[] = [];
+  if (segment !== undefined && artifacts === undefined) throw outOfReach();
   try {
     if (segment !== undefined && artifacts !== undefined)
-      for await (const { ledger } of segmentsFrom(artifacts, segment)) {
-        stretches.unshift(ledger.entries);
-        if (ledger.from <= from) return stretches.flat().filter(({ seq }) => seq >= from);
+      for await (const stored of segmentsFrom(artifacts, segment)) {
+        const part = partOf(stored);
+        parts.unshift(part);
+        if (part.from <= from) return parts;
       }
   } catch (error) {
-    throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING'
-      ? outOfReach(workflowId, end, error)
-      : error;
+    throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING' ? outOfReach(error) : error;
   }
-  const message = `The stored segments of ${workflowId} do not reach back to entry ${from}.`;
+  const message = `The stored segments of ${workflowId} do not reach back to number ${from} of its ${what.toLowerCase()}.`;
   throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
 }
 
@@ -195,13 +189,6 @@ async function* segmentsFrom(artifacts: ArtifactReader, newest: ArtifactRef): As
     yield segment;
     ref = segment.previous;
   }
-}
-
-/** @param from number of the first entry that can be read without the store */
-function outOfReach(runId: string, from: number, cause?: CountersignError): CountersignError {
-  const reason = cause?.message ?? 'Give this client access to it.';
-  const message = `Entries of ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`;
-  return new CountersignError('ARTIFACT_MISSING', message, { runId, from }, { cause });
 }
 
 /** @throws CountersignError `LEDGER_BROKEN` */

@@ -9,16 +9,15 @@ import { SIGNING } from '../../contracts/crypto.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
-import type { Answerable } from '../../domain/state/run.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { checkSignedAnswer } from '../../domain/request/signed-answer.ts';
 import { signatureEvidence, trustedKeysFor, wasGoodAt } from '../../domain/signing/jws.ts';
 import { checkSignature, openMessage } from '../../domain/signing/message.ts';
-import { canonicalJson, hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, textAt } from './files.ts';
-import { isAnswerFact, type RecordedDeeds, signedAnswer, type SignedAnswer } from './history.ts';
+import { isAnswerFact, isSignedAs, type RecordedDeeds, signedAnswer, type SignedAnswer } from './history.ts';
 
 export interface ProofReport {
   readonly faults: readonly LedgerFault[];
@@ -119,17 +118,10 @@ function startDoubt(fact: AnyEntry['fact'], { spec, at }: RecordedDeeds['start']
   const started = { initiator: id, tenant, specHash: specHash(parsed.data) };
   const other = Object.entries(started).find(([name, value]) => fact[name] !== value)?.[0];
   if (other !== undefined) return altered(`says another ${other} than the spec that the run was started with`);
-  const { namespace, workflowId, keys } = place;
-  const about = {
-    purpose: 'start',
-    namespace,
-    tenant,
-    workflowId,
-    payload: hashOf(message),
-    person: id,
-    groups,
-  } as const;
-  const checked = checkSignature(signature, about, { keys }, undefined);
+  const { namespace, workflowId } = place;
+  const what = { purpose: 'start', payload: hashOf(message) } as const;
+  const about = { ...what, namespace, tenant, workflowId, person: id, groups };
+  const checked = checkSignature(signature, about, place, undefined);
   if (checked.kind === 'refuse') return doubtOf(checked, `the start by ${id}`);
   if (at === undefined || wasGoodAt(signature ?? '', at / 1_000)) return undefined;
   return { kind: 'proof-expired', reason: `is of a start by ${id} whose signature was not good when the run began` };
@@ -140,9 +132,7 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
   const what = `the decision ${id} of ${textAt(fact['approver'], 'id')}`;
   const named = textAt(fact['signature'], 'sha256');
   if (named === undefined) return unsigned(what);
-  const sent = (messages.get(id) ?? []).find(
-    ({ message }) => sha256Hex(openMessage(message).signature ?? '') === named,
-  );
+  const sent = (messages.get(id) ?? []).find(({ message }) => isSignedAs(message, named));
   if (sent === undefined) return altered(`names a signature for ${what} that history does not have`);
   const answer = signedAnswer(fact.kind, sent);
   if (answer === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
@@ -151,7 +141,7 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
     return altered(`names another key, id or issuer for ${what} than its signature has`);
   const checked = checkSignedAnswer(purpose, { ...answer.message, signature }, place, place, undefined);
   if (checked.kind === 'refuse') return doubtOf(checked, what);
-  const other = otherThanSigned(fact, answer.message, answer.said);
+  const other = otherThanSigned(fact, answer);
   if (other !== undefined) return altered(`says another ${other} for ${what} than was signed`);
   // Temporal's time is that of its event. A workflow task begins before that event, and an edit is judged after it.
   const isInTime =
@@ -160,11 +150,9 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
   return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
 }
 
-/** Returns the part of the entry that differs from what the approver signed. */
 function otherThanSigned(
   fact: AnyEntry['fact'],
-  { approver, callId, digest, runId }: Answerable,
-  said: SignedAnswer['said'],
+  { message: { approver, callId, digest, runId }, said }: SignedAnswer,
 ): string | undefined {
   const groups = fieldOf(fact['approver'], 'groups');
   // The ledger keeps only the groups that the request's rule names.
@@ -183,7 +171,6 @@ function otherThanSigned(
   return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
 }
 
-/** Checks what the entry itself says of its signature. */
 function namedDoubt(fact: AnyEntry['fact'], { tenant, keys }: Pick<Place, 'tenant' | 'keys'>): Doubt {
   const person = textAt(fact['approver'], 'id') ?? '';
   const what = `the decision ${textAt(fact, 'decisionId')} of ${person}`;
@@ -218,17 +205,13 @@ function unsigned(what: string): Doubt {
 
 function foreign(what: string, kid: string, tenant?: string): Doubt {
   const where = tenant === undefined ? "the run's tenant" : `tenant ${tenant}`;
-  return {
-    kind: 'proof-foreign-key',
-    reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`,
-  };
+  const reason = `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`;
+  return { kind: 'proof-foreign-key', reason };
 }
 
 function notEntitled(what: string, kid: string): Doubt {
-  return {
-    kind: 'proof-not-entitled',
-    reason: `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`,
-  };
+  const reason = `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`;
+  return { kind: 'proof-not-entitled', reason };
 }
 
 function isSame(one: unknown, other: unknown): boolean {

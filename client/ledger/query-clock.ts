@@ -1,22 +1,14 @@
 /**
- * Tells whether a copy of a ledger differs from the run's only in times, as a query can cause it.
+ * Tells whether a copy of a ledger differs from the run's only in times. A query can cause that, and nobody: entries are
+ * written, and copied, with the clock of an earlier workflow task than a worker that rebuilds the run has.
  *
- * Such a query makes a worker write entries with the clock of an earlier workflow task, and the copy gets them so. A
- * worker that rebuilds the run writes them with the clock of their own task. The signed head then does not fit although
- * nobody changed anything. The functions are pure.
  * 1. For each entry that differs, both times are those of workflow tasks, and the copy's time is not the later one.
- * 2. The facts are the same, except for deadlines that were counted from such a time: these differ by as much as that
- *    time does.
+ * 2. The facts are the same, but for deadlines that were counted from such a time, which differ by as much.
  * 3. The copy leaves out no entry up to its end, and has no entry that the run does not have.
  */
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { History, HistoryEvent } from '../engine/executions.ts';
-
-interface Pair {
-  readonly own: AnyEntry;
-  readonly other: AnyEntry;
-}
 
 /**
  * Returns the first entry that differs, with its time in the copy and in the run; undefined if the ledgers differ by
@@ -54,12 +46,12 @@ function millisecond(time: HistoryEvent['eventTime']): number {
 }
 
 /** Returns the entries that differ, in order; undefined if the copy has an extra entry or leaves one out. */
-function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): readonly Pair[] | undefined {
+function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]) {
   const places = new Set(copy.map(({ seq }) => seq));
   const end = Math.max(-1, ...places);
   if (run.some(({ seq }) => seq <= end && !places.has(seq))) return undefined;
   const bySeq = new Map(run.map((own) => [own.seq, own]));
-  const pairs: Pair[] = [];
+  const pairs: { readonly own: AnyEntry; readonly other: AnyEntry }[] = [];
   for (const other of copy.toSorted((one, next) => one.seq - next.seq)) {
     const own = bySeq.get(other.seq);
     if (own === undefined) return undefined;

@@ -102,7 +102,6 @@ function queryOf({ tenant, approver }: Omit<InboxFilter, 'most'>): string {
   return conditions.join(' AND ');
 }
 
-/** Sorts runs with equal deadlines by their start. */
 function byDeadline(one: WaitingRun, other: WaitingRun): number {
   const [first, second] = [deadlineOf(one), deadlineOf(other)];
   return first === second ? Date.parse(one.startedAt) - Date.parse(other.startedAt) : first - second;

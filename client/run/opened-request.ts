@@ -56,31 +56,26 @@ export function eventFor(event: RunEvent, run: SeenRun, person: Onlooker): RunEv
   return request === undefined || (fact.kind === 'request.opened' && seesRequest(run, fact, person)) ? event : entry;
 }
 
-/** Joins the entries of one ledger, by what the run answers and by the verdict before each. */
-export class OpenedRequests {
-  readonly #read: () => Promise<readonly ApprovalRequest[]>;
+/**
+ * Joins the entries of one ledger, by what the run answers and by the verdict before each.
+ * @param read the requests of the run's current turn
+ */
+export function openedRequests(read: () => Promise<readonly ApprovalRequest[]>) {
   /** The last verdict on each call of the turn. */
-  readonly #verdicts = new Map<string, VerdictFact>();
-  #requests: readonly ApprovalRequest[] | undefined;
-
-  /** @param read the requests of the run's current turn */
-  constructor(read: () => Promise<readonly ApprovalRequest[]>) {
-    this.#read = read;
-  }
-
-  /** Entries that are read from now on may open requests that the run had not when it was asked. */
-  forget(): void {
-    this.#requests = undefined;
-  }
-
-  /** Takes entries in their order. */
-  async joined(entry: LedgerEntry): Promise<RunEvent> {
-    const { fact } = entry;
-    if (fact.kind === 'turn.proposed') this.#verdicts.clear();
-    if (fact.kind === 'verdict') this.#verdicts.set(fact.callId, fact);
-    if (fact.kind !== 'request.opened') return entry;
-    this.#requests ??= await this.#read();
-    const request = openedRequest(fact, this.#requests, this.#verdicts.get(fact.callId));
-    return request === undefined ? entry : { ...entry, request };
-  }
+  const verdicts = new Map<string, VerdictFact>();
+  let requests: readonly ApprovalRequest[] | undefined;
+  return {
+    /** Entries that are read from now on may open requests that the run had not when it was asked. */
+    forget: () => void (requests = undefined),
+    /** Takes entries in their order. */
+    joined: async (entry: LedgerEntry): Promise<RunEvent> => {
+      const { fact } = entry;
+      if (fact.kind === 'turn.proposed') verdicts.clear();
+      if (fact.kind === 'verdict') verdicts.set(fact.callId, fact);
+      if (fact.kind !== 'request.opened') return entry;
+      requests ??= await read();
+      const request = openedRequest(fact, requests, verdicts.get(fact.callId));
+      return request === undefined ? entry : { ...entry, request };
+    },
+  };
 }

@@ -1,17 +1,16 @@
 /**
- * Reads what is under way in a run: how far calls in flight have come, as their servers report it
- * (`notifications/progress`), and which steps are tried again, and why. The source is Temporal's list of pending
- * activities, with their heartbeats: no history tells of either.
+ * Reads what no history tells: how far calls in flight have come, as their servers report it
+ * (`notifications/progress`), and which steps are tried again, and why. Temporal lists it with pending activities.
  *
- * 1. Any namespace writer can send heartbeats. A report that does not fit the shape is left out before anybody reads
- *    it.
- * 2. A namespace writer can make an activity fail with any text. Texts are cut here, and escaped where they are shown.
- * 3. A step that cannot be read is left out; it ends nothing.
+ * 1. Any namespace writer can send heartbeats, and fail an activity with any text. What does not fit the shape is left
+ *    out; texts are cut here, and escaped where they are shown.
+ * 2. A step that cannot be read is left out; it ends nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeOptionalFailureToOptionalError } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import type { ReportedProgress } from '../../contracts/wire/stretch.ts';
@@ -71,19 +70,12 @@ export async function tellWhile(
     () => true,
     () => true,
   );
-  const over = new AbortController();
-  const nextLook = async (): Promise<boolean> =>
-    await pause(everyMs, false, { signal: over.signal }).catch(() => false);
-  try {
-    for (;;) {
-      const underway = await look().catch(() => undefined);
-      if (underway !== undefined) tell(underway);
-      // When something new starts, a history event is written, and that event ends the waiting.
-      if (underway?.waits === false || (await Promise.race([ended, nextLook()]))) return;
-    }
-  } finally {
-    // A timer that nobody waits for would keep the process alive.
-    over.abort();
+  for (;;) {
+    const underway = await look().catch(() => undefined);
+    if (underway !== undefined) tell(underway);
+    // When something new starts, a history event is written, and that event ends the waiting. No timer is left behind
+    // that would keep the process alive.
+    if (underway?.waits === false || (await Promise.race([ended, pause(everyMs, false, { ref: false })]))) return;
   }
 }
 
@@ -146,14 +138,13 @@ async function retryOf({ options }: Client, pending: Pending, begun: Begun | und
     code,
     message: bounded(message, LONGEST_MESSAGE),
     attempt: attempt ?? 0,
-    ...(begun?.at === undefined ? {} : { since: new Date(begun.at).toISOString() }),
-    ...(next > 0 ? { next: new Date(next).toISOString() } : {}),
+    ...defined({ since: begun?.at, next: next > 0 ? new Date(next).toISOString() : undefined }),
   };
 }
 
 interface Begun {
-  readonly at?: number;
-  readonly summary?: string;
+  readonly at: string | undefined;
+  readonly summary: string | undefined;
 }
 
 async function scheduled(
@@ -171,8 +162,8 @@ async function scheduled(
     if (!activity?.activityId) continue;
     const summary = userMetadata?.summary && (await readable(client, [userMetadata.summary]));
     begun.set(activity.activityId, {
-      ...(eventTime ? { at: tsToMs(eventTime) } : {}),
-      ...(typeof summary === 'string' ? { summary } : {}),
+      at: eventTime ? new Date(tsToMs(eventTime)).toISOString() : undefined,
+      summary: typeof summary === 'string' ? summary : undefined,
     });
   }
   return begun;

@@ -47,7 +47,7 @@ import {
   readEntries,
   readPinnedTools,
 } from '../ledger/ledger.ts';
-import { assertFresh, type FreshGrant, sealFresh } from '../signing/sealing.ts';
+import { Fresh, type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
@@ -133,15 +133,13 @@ export class RunHandle {
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request wants another answer
    */
   async authorize(input: AuthorizationInput): Promise<PauseAck> {
-    return await this.#answer<PauseAck>(
-      'authorize',
-      parseAs(Authorization, input, 'DECISION_INVALID', 'authorization'),
-    );
+    const authorization = parseAs(Authorization, input, 'DECISION_INVALID', 'authorization');
+    return await this.#answer<PauseAck>('authorize', authorization);
   }
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
-    assertFresh(fresh);
+    parseAs(Fresh, fresh, 'USAGE', 'token to seal');
     const { memo } = await this.#engine.read(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
@@ -266,10 +264,7 @@ export class RunHandle {
 
   /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */
   async messages({ from, to }: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
-    const page = await this.#engine.query(this.runId, () =>
-      askWorkflow<TranscriptPage>(this.#handle, QUERIES.transcript, from, to),
-    );
-    return page.messages;
+    return (await this.#query<TranscriptPage>(QUERIES.transcript, from, to)).messages;
   }
 
   /**
@@ -310,8 +305,8 @@ export class RunHandle {
     return { workflowId: this.runId, artifacts: this.#artifacts };
   }
 
-  async #query<T>(name: string): Promise<T> {
-    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name));
+  async #query<T>(name: string, ...args: readonly number[]): Promise<T> {
+    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name, ...args));
   }
 
   async #answer<T>(purpose: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome', message: Answer): Promise<T> {

@@ -27,13 +27,12 @@ export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
 }
 
 /** Returns the options of the run of this call; its one token stands at its one server. */
-export function callOptions(given: CallOptions): StartRunOptions {
-  if (!isFields(given)) throw new CountersignError('SPEC_INVALID', 'The call is missing. Give { runId, call }.');
-  const { call, authorization, dispatch, ...options } = given;
+export function callOptions(asked: CallOptions): StartRunOptions {
+  if (!isFields(asked)) throw new CountersignError('SPEC_INVALID', 'The call is missing. Give { runId, call }.');
+  const { call, authorization, dispatch, ...options } = asked;
   const { servers = [], ...plain } = callAsRun(call);
-  const spec = { ...plain, ...defined({ dispatch }) };
-  if (authorization === undefined) return { ...options, spec: { ...spec, servers } };
-  return { ...options, spec: { ...spec, servers: servers.map((server) => ({ ...server, authorization })) } };
+  const given = servers.map((server) => ({ ...server, ...defined({ authorization }) }));
+  return { ...options, spec: { ...plain, ...defined({ dispatch }), servers: given } };
 }
 
 /** @throws CountersignError `SPEC_INVALID`, `ARGUMENTS_TOO_LARGE` */

@@ -36,7 +36,7 @@ import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unserved } from '../engine/trouble.ts';
 import { nextEvents, readable } from '../engine/executions.ts';
-import { sealAuthorization } from '../signing/sealing.ts';
+import { DEFAULT_GRANT_SECONDS, sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
 
 export interface StartRunOptions {
@@ -56,8 +56,6 @@ export interface StartRunOptions {
  * From the caller's own configuration: a run must not say where its tokens go.
  */
 export type SealingTargets = Readonly<Record<string, { readonly url: string; readonly key: JWK }>>;
-
-const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
 /** @param signer needed if the workers are in trust mode `signed` @returns false if the run already existed */
 export async function startRun(
@@ -104,15 +102,15 @@ const MOST_ID_BYTES = 1_000;
 function assertOwnId(options: StartRunOptions): void {
   // A caller without types may give none.
   const { runId, ticketId }: Partial<StartRunOptions> = isFields(options) ? options : {};
-  if (typeof runId !== 'string' || runId === '') {
-    const message = 'runId is missing: it must be a text that names the work. Nothing was started.';
-    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
-  }
+  const refusal = (message: string): CountersignError =>
+    new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  if (typeof runId !== 'string' || runId === '')
+    throw refusal('runId is missing: it must be a text that names the work. Nothing was started.');
   const bytes = byteLength(runId);
-  if (bytes > MOST_ID_BYTES) {
-    const message = `runId has ${bytes} bytes as UTF-8; Temporal takes ids of ${MOST_ID_BYTES} at most. Choose a shorter one. Nothing was started.`;
-    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
-  }
+  if (bytes > MOST_ID_BYTES)
+    throw refusal(
+      `runId has ${bytes} bytes as UTF-8; Temporal takes ids of ${MOST_ID_BYTES} at most. Choose a shorter one. Nothing was started.`,
+    );
   const taken = runId.startsWith('catalog/')
     ? 'begin with catalog/: catalogs'
     : runId.startsWith(DIGEST_PREFIX)
@@ -120,9 +118,7 @@ function assertOwnId(options: StartRunOptions): void {
       : isTicketId(runId) || (isGateRun(runId) && ticketId === undefined)
         ? 'begin with gate/, nor be gate- and a UUID: calls of MCP clients'
         : undefined;
-  if (taken === undefined) return;
-  const message = `runId must not ${taken} have such ids. Choose another.`;
-  throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  if (taken !== undefined) throw refusal(`runId must not ${taken} have such ids. Choose another.`);
 }
 
 type ServerInput = NonNullable<RunSpecInput['servers']>[number];
@@ -308,7 +304,9 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       if (payloads) {
         word = 'prepared';
         const answer = await readable(engine.client, payloads);
-        const found = foundIn(answer);
+        // A first activity that has listed the tools of all servers answers with their lists.
+        const lists = isFields(answer) ? answer['found'] : undefined;
+        const found: readonly unknown[] | undefined = Array.isArray(lists) ? lists : undefined;
         missing.push(...(found ?? [answer]).flatMap(missingIn));
         if (found !== undefined) return { word: 'listed', missing };
       }
@@ -318,12 +316,6 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
   }
-}
-
-/** Returns the lists in the answer of a first activity that has listed the tools of all servers. */
-function foundIn(answer: unknown): readonly unknown[] | undefined {
-  const found = isFields(answer) ? answer['found'] : undefined;
-  return Array.isArray(found) ? found : undefined;
 }
 
 /** Any namespace writer can write such a result, so what does not fit the shape is left out. */

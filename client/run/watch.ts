@@ -21,7 +21,7 @@ import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts'
 import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
-import { OpenedRequests } from './opened-request.ts';
+import { openedRequests } from './opened-request.ts';
 import { type CallProgress, readProgress, type Retry, tellingOnce, tellingRetriesOnce, tellWhile } from './progress.ts';
 
 export interface WatchOptions extends Patience {
@@ -61,9 +61,9 @@ export async function* watchRun(
       };
       const read = readingOf(reader, assertNotReset);
       const { opened, pageFrom } = pagesOf(client, source, read);
-      const follower: Follower = new Follower(engine, reader, { workflowId, runId });
+      const { seen, wait } = followed(client, reader, { workflowId, runId });
       for (;;) {
-        const ended: boolean = follower.ended;
+        const { ended } = seen;
         for await (const entry of entriesFrom(source, next, pageFrom)) {
           yield details ? await opened.joined(entry) : entry;
           next = entry.seq + 1;
@@ -75,7 +75,7 @@ export async function* watchRun(
           const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
           tasksOf(tasks);
         }
-        const waiting = follower.wait();
+        const waiting = wait();
         if (progressOf !== undefined || retriesOf !== undefined) {
           const look = async () => await engine.read(workflowId, () => readProgress(client, workflowId, source.runId));
           await tellWhile(waiting, look, ({ progress, retries }) => {
@@ -84,13 +84,15 @@ export async function* watchRun(
           });
         }
         await waiting;
-        if (follower.ended && follower.continuedIn === undefined) await reader.poll(assertNotReset, engine.deadlineMs);
+        if (seen.ended && seen.continuedIn === undefined) await reader.poll(assertNotReset, engine.deadlineMs);
       }
-      runId = follower.continuedIn;
+      runId = seen.continuedIn;
     }
   } catch (error) {
     if (patience.signal?.aborted === true) return;
-    throw error instanceof TimeIsUp ? goesOn(workflowId, next, error) : error;
+    if (!(error instanceof TimeIsUp)) throw error;
+    const message = `Run ${workflowId} goes on; it was watched as long as was asked for. Watch it again from entry ${next} on.`;
+    throw new CountersignError('RESULT_UNCERTAIN', message, { runId: workflowId, cursor: next }, { cause: error });
   }
 }
 
@@ -110,7 +112,7 @@ function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): 
 
 function pagesOf(client: Client, source: LedgerSource, read: Read) {
   const { workflowId, runId } = source;
-  const opened = new OpenedRequests(
+  const opened = openedRequests(
     async () =>
       await read(() => askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests)),
   );
@@ -121,43 +123,25 @@ function pagesOf(client: Client, source: LedgerSource, read: Read) {
   return { opened, pageFrom };
 }
 
-function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {
-  const message = `Run ${runId} goes on; it was watched as long as was asked for. Watch it again from entry ${cursor} on.`;
-  return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor }, { cause });
-}
-
 /** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
-/** Polls the history of one execution. It says only when to look again, and when the execution is over. */
-class Follower {
-  ended = false;
-  /** Temporal run id of the execution that continues the run. */
-  continuedIn: string | undefined;
-  readonly #engine: Engine;
-  readonly #reader: PatientReader;
-  readonly #execution: { readonly workflowId: string; readonly runId: string };
-  #token: Uint8Array | undefined;
-
-  constructor(engine: Engine, reader: PatientReader, execution: { workflowId: string; runId: string }) {
-    this.#engine = engine;
-    this.#reader = reader;
-    this.#execution = execution;
-  }
-
+/** Polls the history of one execution, which says only when to look again, and when the execution is over. */
+function followed(client: Client, reader: PatientReader, execution: { workflowId: string; runId: string }) {
+  /** `continuedIn` is the Temporal run id of the execution that continues the run. */
+  const seen: { ended: boolean; continuedIn?: string | undefined } = { ended: false };
+  let token: Uint8Array | undefined;
   /** Returns when something has happened in the run, or when a poll ended without news. */
-  async wait(): Promise<void> {
-    const { client } = this.#engine;
-    const page = await this.#reader.poll(() => nextEvents(client, this.#execution, this.#token), POLL_MS);
+  const wait = async (): Promise<void> => {
+    const page = await reader.poll(() => nextEvents(client, execution, token), POLL_MS);
     if (page === undefined) return;
-    this.#token = page.nextPageToken;
-    for (const event of page.history?.events ?? []) {
-      const continued = event.workflowExecutionContinuedAsNewEventAttributes;
-      if (continued !== null && continued !== undefined) this.continuedIn = continued.newExecutionRunId ?? undefined;
-    }
+    token = page.nextPageToken;
+    for (const event of page.history?.events ?? [])
+      seen.continuedIn ??= event.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? undefined;
     // The server gives no token once the execution is closed.
-    this.ended = page.nextPageToken === null || page.nextPageToken === undefined || page.nextPageToken.length === 0;
-  }
+    seen.ended = !page.nextPageToken?.length;
+  };
+  return { seen, wait };
 }
 
 export interface Patience {
@@ -196,11 +180,6 @@ export class PatientReader {
     const now = Date.now();
     this.#end = now + (patience.deadlineMs ?? Number.POSITIVE_INFINITY);
     this.#begunBy = Math.min(this.#end, now + engine.deadlineMs);
-  }
-
-  /** Says that Temporal has answered: from now on troubles that pass last as long as the watch may. */
-  begin(): void {
-    this.#hasBegun = true;
   }
 
   /** Reads from Temporal itself, without asking a worker. @param mostMs deadline of one attempt @throws as `read` */
@@ -284,11 +263,9 @@ export async function endOfRun(
   // A wait as short as a call has no time for pauses, and needs no other question.
   if (deadlineMs <= callMs) return await wait();
   const reader = new PatientReader(engine, workflowId, patience);
-  let isThere = engine.isAnswering;
-  if (isThere) reader.begin();
   for (;;) {
-    if (!isThere) await reader.poll(() => handle.describe(), callMs);
-    isThere = false;
+    // Asked first: a call that lasts as long as the run would hide for as long that Temporal is away.
+    await reader.poll(() => handle.describe(), callMs);
     try {
       return await wait();
     } catch (error) {

@@ -91,22 +91,18 @@ export interface FreshGrant {
   readonly expiresInSeconds?: number;
 }
 
-/** @throws CountersignError `USAGE` where a caller without types leaves a part out */
-export function assertFresh(fresh: FreshGrant): void {
-  parseAs(Fresh, fresh, 'USAGE', 'token to seal');
-}
-
-const Fresh = z.looseObject({
+/** A caller without types may leave a part out. */
+export const Fresh = z.looseObject({
   server: z.string(),
   authorization: z.string(),
   target: z.looseObject({ url: z.string(), key: z.looseObject({}) }),
 });
 
-const DEFAULT_SECONDS = 2_592_000;
+export const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
 /** @param memo the memo of the run; it holds what the run was started with */
 export async function sealFresh(
-  { server, authorization, target, expiresInSeconds = DEFAULT_SECONDS }: FreshGrant,
+  { server, authorization, target, expiresInSeconds = DEFAULT_GRANT_SECONDS }: FreshGrant,
   { namespace, workflowId, memo }: { namespace: string; workflowId: string; memo: Record<string, unknown> | undefined },
 ): Promise<Grant> {
   const specHash = memo?.[SPEC_HASH_MEMO];

@@ -8,7 +8,7 @@
  */
 import type { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { OpenedRequests } from '../../client/run/opened-request.ts';
+import { openedRequests } from '../../client/run/opened-request.ts';
 import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 
 const LINGER_MS = 10_000;
@@ -125,7 +125,7 @@ class Feed {
     if (next >= first) return this.#held.slice(next - first, next - first + PAGE);
     const page = { from: next, most: Math.min(PAGE, first - next) };
     const run = this.#countersign.run(this.#runId);
-    const opened = new OpenedRequests(async () => await run.requests());
+    const opened = openedRequests(async () => await run.requests());
     const events: RunEvent[] = [];
     for (const entry of await run.ledgerEntries(page)) events.push(await opened.joined(entry));
     return events;

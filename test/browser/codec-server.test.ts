@@ -5,7 +5,7 @@ import { type Browser, chromium, type Page, type Request } from 'playwright-core
 import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { type CodecServer, startCodecServer } from '../../gateway/codec/server.ts';
 import { findChromium } from '../../scripts/chromium.mjs';
-import { createDecoder } from '../../workers/codec.ts';
+import { createCodec } from '../../workers/codec.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { startWorld, type World } from '../support/world/world.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
     // Of the two names of this machine, one is configured.
     config: CodecServerConfig.parse({ port: 0, development: true, origins: [`http://127.0.0.1:${uiPort}`] }),
     namespace: 'default',
-    codec: createDecoder({ encryption: ENCRYPTION }),
+    codec: createCodec({ encryption: ENCRYPTION }),
     ask: async (url, init) => await fetch(url, init),
   });
   engine = await startEngine({ ui: true, uiPort, uiCodecEndpoint: codec.url });

@@ -8,7 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
-import { catalogStart, type ToolCatalog } from '../../client/catalog/start.ts';
+import { catalogStart, type ToolCatalog } from '../../client/catalog/catalog-handle.ts';
 import type { CatalogHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';

@@ -12,7 +12,7 @@ import { stringify } from 'yaml';
 import { SEALED_ENCODING } from '../../contracts/payload-converter.ts';
 import { CodecServerConfig, type CodecServerConfigInput } from '../../contracts/schemas/gateway.ts';
 import { type CodecServer, startCodecServer } from '../../gateway/codec/server.ts';
-import { createDecoder, EncryptionCodec } from '../../workers/codec.ts';
+import { createCodec, EncryptionCodec } from '../../workers/codec.ts';
 import { commandsAt } from '../support/cli.ts';
 import { AUDIENCE, type Claims, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
@@ -259,7 +259,7 @@ async function serve(config: CodecServerConfigInput): Promise<CodecServer> {
       ...config,
     }),
     namespace: 'default',
-    codec: createDecoder({ encryption: { keys: [{ id: 'k1', key: KEY }] } }),
+    codec: createCodec({ encryption: { keys: [{ id: 'k1', key: KEY }] } }),
     ask: async (to, init) => await fetch(to, init),
   });
 }

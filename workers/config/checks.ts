@@ -30,7 +30,9 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   refuseDifferentLimits,
   checkStores,
   checkEgress,
-  checkConditions,
+  ({ policy }, refuse) => {
+    for (const { path, reason } of conditionProblems(policy)) refuse(path, reason);
+  },
   checkHosted,
   checkModels,
   checkPrices,
@@ -98,10 +100,6 @@ function checkEgress(config: Config, refuse: Refuse): void {
   for (const { path, url } of origins(config)) {
     if (!isOrigin(url)) refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
-}
-
-function checkConditions(config: Config, refuse: Refuse): void {
-  for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
 }
 
 /** What the API takes as `server_label`. */
@@ -263,7 +261,6 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/** Returns the URL of a channel and its path; a mail server has none. */
 function addressIn(name: string, channel: Channel): [path: readonly PropertyKey[], url: string | undefined] {
   const path = ['notify', 'channels', name];
   switch (channel.kind) {
@@ -292,7 +289,6 @@ function origins(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/** Returns URIs that are only names. */
 function identifiers(config: Config): ConfiguredUrl[] {
   const resources = credentialsOf(config).flatMap(({ path, credentials }) =>
     'resource' in credentials && credentials.resource !== undefined

@@ -16,7 +16,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
-import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
+import { type Environment, type LoadedConfig, notValid, readConfigFile, substitute } from './load.ts';
 import { routeToNowhere } from './routes.ts';
 import { approverWarnings, conditionProblems, ruleWarnings } from './warnings.ts';
 
@@ -37,116 +37,104 @@ interface FollowedConfig {
   readonly notify: { readonly channels: Readonly<Record<string, unknown>> };
 }
 
-export class LivePolicy {
-  readonly #path: string;
-  readonly #servers: readonly string[];
-  readonly #channels: readonly string[];
-  readonly #environment: Environment;
-  readonly #told: Told;
-  readonly #readFile: typeof readConfigFile;
-  readonly #timer: NodeJS.Timeout | undefined;
-  #current: OrganisationPolicy;
-  /** State of the file when it was last looked at, and when it was last read. */
-  #seen = '';
-  #read = '';
-  /** State of the file that could not be read, which is told once. */
-  #unread = '';
-  #isLooking = false;
-
-  constructor(
-    { config, path }: { readonly config: FollowedConfig; readonly path: string },
-    environment: Environment,
-    told: Told,
-    lookMs = LOOK_MS,
-    readFile: typeof readConfigFile = readConfigFile,
-  ) {
-    this.#readFile = readFile;
-    this.#path = path;
-    this.#servers = Object.keys(config.servers);
-    this.#channels = Object.keys(config.notify.channels);
-    this.#environment = environment;
-    this.#told = told;
-    this.#current = config.policy;
-    this.#timer = lookMs > 0 ? setInterval(() => void this.look(), lookMs).unref() : undefined;
-  }
-
-  get current(): OrganisationPolicy {
-    return this.#current;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
+export interface LivePolicy {
+  readonly current: OrganisationPolicy;
+  stop(): void;
   /** Never throws. */
-  async look(): Promise<void> {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    try {
-      const seen = await this.#stateOf();
-      const isSteady = seen === this.#seen;
-      this.#seen = seen;
-      if (!isSteady || seen === this.#read) return;
-      const policy = await this.#policyOf();
-      // The file changed while it was read: the next look reads it again.
-      if ((await this.#stateOf()) !== seen) return;
-      this.#read = seen;
-      this.#unread = '';
-      this.#take(policy);
-    } catch (error) {
-      const isUnread = error instanceof CountersignError && error.cause !== undefined;
-      if (isUnread && this.#unread === this.#seen) return;
-      if (isUnread) this.#unread = this.#seen;
-      else this.#read = this.#seen;
-      this.#told.error(`The policy of before stays in force. ${isUnread ? this.#unreadable(error) : wordsOf(error)}`);
-    } finally {
-      this.#isLooking = false;
-    }
-  }
-
-  /** Nobody has to name another file here: this one is read again by itself. */
-  #unreadable({ cause }: CountersignError): string {
-    return `The configuration file ${this.#path} cannot be read (${nodeCodeOf(cause) ?? 'error'}). Put it back, or let this process read it: it is read again by itself.`;
-  }
-
-  #take(policy: OrganisationPolicy): void {
-    if (canonicalJson(policy) === canonicalJson(this.#current)) return;
-    this.#current = policy;
-    this.#told.warn(`Policy has changed: ${hashOf(policy).slice(0, 12)} of ${this.#path} is in force.`);
-    for (const warning of [...ruleWarnings(policy, this.#servers), ...approverWarnings({ policy })])
-      this.#told.warn(warning);
-  }
-
-  async #stateOf(): Promise<string> {
-    // A replaced file is another one, whatever its times say; a missing file is a state too.
-    const found: BigIntStats | undefined = await stat(this.#path, { bigint: true }).catch(() => undefined);
-    return found === undefined ? 'gone' : `${found.dev}/${found.ino}/${found.size}/${found.mtimeNs}/${found.ctimeNs}`;
-  }
-
-  async #policyOf(): Promise<OrganisationPolicy> {
-    const file = await this.#readFile(this.#path, {}, '/');
-    const what = file?.what ?? 'configuration';
-    const picked = isFields(file?.value) && 'policy' in file.value ? { policy: file.value['policy'] } : {};
-    const { policy } = parseAs(Section, substitute(picked, this.#environment, what), 'CONFIG_INVALID', what);
-    if (policy === undefined) {
-      const none = OrganisationPolicy.parse({});
-      if (canonicalJson(this.#current) === canonicalJson(none)) return none;
-      throw invalid(`The ${what} has no policy any more. Write policy: {} where none is meant.`);
-    }
-    const unknown = routeToNowhere(policy, this.#channels);
-    if (unknown !== undefined)
-      throw invalid(
-        `The ${what} is not valid: ${unknown.path} names no channel that was there when this process started. Correct it, or start it anew.`,
-      );
-    const [problem] = conditionProblems(policy);
-    if (problem !== undefined)
-      throw invalid(`The ${what} is not valid: ${problem.path} ${problem.reason}. Correct it and try again.`);
-    return policy;
-  }
+  look(): Promise<void>;
 }
 
-function wordsOf(error: unknown): string {
-  return error instanceof CountersignError ? error.message : 'The configuration cannot be read.';
+/** @param lookMs 0: only `look` looks */
+export function followPolicyFile(
+  { config, path }: { readonly config: FollowedConfig; readonly path: string },
+  environment: Environment,
+  told: Told,
+  lookMs = LOOK_MS,
+  readFile: typeof readConfigFile = readConfigFile,
+): LivePolicy {
+  let current = config.policy;
+  /** State of the file when it was last looked at, and when it was last read. */
+  let [seen, read] = ['', ''];
+  /** State of the file that could not be read, which is told once. */
+  let unread = '';
+  let isLooking = false;
+  const take = (policy: OrganisationPolicy): void => {
+    if (canonicalJson(policy) === canonicalJson(current)) return;
+    current = policy;
+    told.warn(`Policy has changed: ${hashOf(policy).slice(0, 12)} of ${path} is in force.`);
+    for (const warning of [...ruleWarnings(policy, Object.keys(config.servers)), ...approverWarnings({ policy })])
+      told.warn(warning);
+  };
+  const look = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      const now = await stateOf(path);
+      const isSteady = now === seen;
+      seen = now;
+      if (!isSteady || now === read) return;
+      const file = await readFile(path, {}, '/');
+      const policy = policyIn(file, environment, config, current);
+      // The file changed while it was read: the next look reads it again.
+      if ((await stateOf(path)) !== now) return;
+      read = now;
+      unread = '';
+      take(policy);
+    } catch (error) {
+      const isUnread = error instanceof CountersignError && error.cause !== undefined;
+      if (isUnread && unread === seen) return;
+      if (isUnread) unread = seen;
+      else read = seen;
+      told.error(`The policy of before stays in force. ${wordsOf(error, path)}`);
+    } finally {
+      isLooking = false;
+    }
+  };
+  const timer = lookMs > 0 ? setInterval(() => void look(), lookMs).unref() : undefined;
+  return {
+    get current() {
+      return current;
+    },
+    stop: () => clearInterval(timer),
+    look,
+  };
+}
+
+async function stateOf(path: string): Promise<string> {
+  // A replaced file is another one, whatever its times say; a missing file is a state too.
+  const found: BigIntStats | undefined = await stat(path, { bigint: true }).catch(() => undefined);
+  return found === undefined ? 'gone' : `${found.dev}/${found.ino}/${found.size}/${found.mtimeNs}/${found.ctimeNs}`;
+}
+
+function policyIn(
+  file: Awaited<ReturnType<typeof readConfigFile>>,
+  environment: Environment,
+  { notify }: FollowedConfig,
+  current: OrganisationPolicy,
+): OrganisationPolicy {
+  const what = file?.what ?? 'configuration';
+  const picked = isFields(file?.value) && 'policy' in file.value ? { policy: file.value['policy'] } : {};
+  const { policy } = parseAs(Section, substitute(picked, environment, what), 'CONFIG_INVALID', what);
+  if (policy === undefined) {
+    const none = OrganisationPolicy.parse({});
+    if (canonicalJson(current) === canonicalJson(none)) return none;
+    throw invalid(`The ${what} has no policy any more. Write policy: {} where none is meant.`);
+  }
+  const unknown = routeToNowhere(policy, Object.keys(notify.channels));
+  if (unknown !== undefined)
+    throw invalid(
+      `The ${what} is not valid: ${unknown.path} names no channel that was there when this process started. Correct it, or start it anew.`,
+    );
+  const [problem] = conditionProblems(policy);
+  if (problem !== undefined) throw notValid(what, `${problem.path} ${problem.reason}`);
+  return policy;
+}
+
+function wordsOf(error: unknown, path: string): string {
+  if (!(error instanceof CountersignError)) return 'The configuration cannot be read.';
+  if (error.cause === undefined) return error.message;
+  // Nobody has to name another file here: this one is read again by itself.
+  return `The configuration file ${path} cannot be read (${nodeCodeOf(error.cause) ?? 'error'}). Put it back, or let this process read it: it is read again by itself.`;
 }
 
 function invalid(message: string): CountersignError {

@@ -2,18 +2,17 @@
  * Loads the configuration of a process: one file, checked as a whole before anything is started.
  *
  * 1. `countersign.yaml` is a document of plain data; every mistake of syntax is reported at its line.
- * 2. `${NAME}` and `${NAME:-default}` are substituted after parsing and in string values only. So the content of a
- *    variable can never become a field, a list or a comment.
- * 3. Substituted text is not searched again: a secret that holds `${…}` stays as it is.
- * 4. An error names the variable and the path, never a value.
- * 5. What a variable puts into a header of a server is remembered: it counts as a secret whatever the header is called
+ * 2. `${NAME}` and `${NAME:-default}` are substituted once, after parsing, and in string values only: the content of a
+ *    variable never becomes a field, a list or a comment, and a secret that holds `${…}` stays as it is.
+ * 3. An error names the variable and the path, never a value.
+ * 4. What a variable puts into a header of a server is remembered: it counts as a secret whatever the header is called
  *    (`activities/tokens/configured.ts`, INV-S1).
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import type { YAMLError } from 'yaml';
 import type { HeaderSecrets } from '../../activities/tokens/configured.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { parseAs, pathText } from '../../contracts/schemas/parse.ts';
 
@@ -61,24 +60,12 @@ export async function loadConfig(
 export const CONFIG_FILE = 'countersign.yaml';
 export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
-interface ConfigFile {
-  /** Absolute. */
-  readonly path: string;
-  readonly baseDirectory: string;
-  /** Name of the file, for messages. */
-  readonly what: string;
-  readonly value: unknown;
-}
-
 /**
  * Reads the named file, else that of `COUNTERSIGN_CONFIG`, else `countersign.yaml` of the working directory. Returns
  * undefined if nothing was named and there is none. A named file that does not exist is an error.
+ * @returns `path` is absolute; `what` names the file in messages
  */
-export async function readConfigFile(
-  named: string | undefined,
-  environment: Environment,
-  workingDirectory: string,
-): Promise<ConfigFile | undefined> {
+export async function readConfigFile(named: string | undefined, environment: Environment, workingDirectory: string) {
   const fromEnvironment = environment[CONFIG_VARIABLE];
   const chosen = named ?? (fromEnvironment === '' ? undefined : fromEnvironment);
   const path = resolve(workingDirectory, chosen ?? CONFIG_FILE);
@@ -108,12 +95,12 @@ async function parseYaml(text: string, what: string): Promise<unknown> {
   const problem: YAMLError | undefined = document.errors[0] ?? document.warnings[0];
   if (problem !== undefined) {
     const { line, col } = lines.linePos(problem.pos[0]);
-    throw notYaml(what, `line ${line}, column ${col}: ${REASONS[problem.code] ?? `is not YAML (${problem.code})`}`);
+    throw notValid(what, `line ${line}, column ${col}: ${REASONS[problem.code] ?? `is not YAML (${problem.code})`}`);
   }
   try {
     return document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
   } catch {
-    throw notYaml(what, `it repeats itself by aliases more than ${MOST_ALIASES} times, or an alias has no anchor`);
+    throw notValid(what, `it repeats itself by aliases more than ${MOST_ALIASES} times, or an alias has no anchor`);
   }
 }
 
@@ -126,8 +113,10 @@ const REASONS: Partial<Record<YAMLError['code'], string>> = {
   MISSING_CHAR: 'a character is missing, such as a closing quote or bracket, or the colon after a field name',
 };
 
-function notYaml(what: string, reason: string): CountersignError {
-  return new CountersignError('CONFIG_INVALID', `The ${what} is not valid: ${reason}. Correct it and try again.`);
+/** @param what names the file */
+export function notValid(what: string, reason: string, facts: ErrorFacts = {}): CountersignError {
+  const message = `The ${what} is not valid: ${reason}. Correct it and try again.`;
+  return new CountersignError('CONFIG_INVALID', message, facts);
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -136,17 +125,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const REFERENCE = /\$(\$\{)|\$\{([^}]*)\}?/g;
 const CONTENT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 
-/** Hears of each text that a variable of the environment has put into the value at a path. */
-type OnFound = (path: readonly PropertyKey[], text: string) => void;
-
-/** @param what names the file in errors */
+/**
+ * @param what names the file in errors
+ * @param onFound hears of each text that a variable of the environment has put into the value at a path
+ */
 export function substitute(
   value: unknown,
   environment: Environment,
   what: string,
   path: readonly PropertyKey[] = [],
-  onFound?: OnFound,
+  onFound?: (path: readonly PropertyKey[], text: string) => void,
 ): unknown {
+  const invalid = (at: readonly PropertyKey[], reason: string): CountersignError =>
+    notValid(what, `${pathText(at)} ${reason}`, { path: pathText(at) });
   const textAt = (at: readonly PropertyKey[], text: string): string =>
     text.replaceAll(REFERENCE, (whole, escaped: string | undefined, content: string | undefined) => {
       if (escaped !== undefined) return escaped;
@@ -154,12 +145,12 @@ export function substitute(
       if (name === undefined) {
         const reason =
           'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
-        throw invalid(what, at, reason);
+        throw invalid(at, reason);
       }
       const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
       // A default also replaces an empty variable, as in a shell.
       const chosen = otherwise === undefined ? found : found || otherwise;
-      if (chosen === undefined) throw invalid(what, at, `needs the environment variable ${name}, which is not set`);
+      if (chosen === undefined) throw invalid(at, `needs the environment variable ${name}, which is not set`);
       if (chosen === found) onFound?.(at, chosen);
       return chosen;
     });
@@ -174,12 +165,6 @@ export function substitute(
   return valueAt(path, value);
 }
 
-function invalid(what: string, path: readonly PropertyKey[], reason: string): CountersignError {
-  const shown = pathText(path);
-  const message = `The ${what} is not valid: ${shown} ${reason}. Correct it and try again.`;
-  return new CountersignError('CONFIG_INVALID', message, { path: shown });
-}
-
 /** True if a folder is inside the configuration's own: such a folder may be made; elsewhere a volume may be meant. */
 export function isBeside(baseDirectory: string, root: string): boolean {
   return root.startsWith(resolve(baseDirectory) + sep);
@@ -191,7 +176,7 @@ export type WorkerRole = 'all' | 'runs' | 'tools';
 const NOTHING_TO_SERVE =
   'A worker with role tools has nothing to serve: no configured server has a taskQueue of its own. Give each server one, or start workers with role all.';
 
-/** Returns the task queues that a worker polls. @throws CountersignError `CONFIG_INVALID` if there is none */
+/** @throws CountersignError `CONFIG_INVALID` if the worker would poll none */
 export function queuesOf(config: Config, role: WorkerRole): string[] {
   const ofServers = Object.values(config.servers).flatMap((server) => queueOf(server, config) ?? []);
   const queues = [...(role === 'tools' ? [] : [config.taskQueue]), ...(role === 'runs' ? [] : new Set(ofServers))];

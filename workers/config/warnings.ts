@@ -1,7 +1,6 @@
 /**
- * Warns of settings that a configuration allows but its operator probably does not mean: times that never come, lists
- * of approvers that can never be met, catalog settings that nobody can use, rules that never match. It also finds
- * conditions that cannot be evaluated: a configuration with one is refused as a whole.
+ * Warns of settings that a configuration allows but its operator probably does not mean, such as rules that never match.
+ * It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
 import { compileCondition, firstBeyond } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
@@ -16,53 +15,68 @@ import { globCovers, globMatches, nearNames, splitTool } from '../../domain/text
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
+type Path = readonly (string | number)[];
+/** Takes what is to be said of the setting at a path. */
+type Warn = (path: Path, text: string) => void;
+
+function said(...checks: readonly ((warn: Warn) => void)[]): string[] {
+  const warnings: string[] = [];
+  for (const check of checks) check((path, text) => void warnings.push(`${pathText(path)} ${text}`));
+  return warnings;
+}
+
 export function warningsOf(config: Config): string[] {
   return [
-    ...policyServerWarnings(config),
-    ...credentialWarnings(config),
-    ...(config.issuer !== undefined && config.health === undefined
-      ? ['issuer publishes its keys nowhere: no worker with this file has a health port (health.port).']
-      : []),
-    ...Object.entries(config.servers).flatMap(([name, server]) => serverWarnings(name, server)),
+    ...said(
+      (warn) => warnOfPolicyServers(config, warn),
+      (warn) => warnOfCredentials(config, warn),
+      (warn) => {
+        if (config.issuer !== undefined && config.health === undefined)
+          warn(['issuer'], 'publishes its keys nowhere: no worker with this file has a health port (health.port).');
+      },
+      (warn) => warnOfUrls(config, warn),
+    ),
     ...ruleWarnings(config.policy, Object.keys(config.servers)),
     ...approverWarnings(config),
-    ...forNobody(config),
-    ...withoutSecond(config),
-    ...namesakeWarnings(config),
+    ...said(
+      (warn) => warnOfAdministrators(config, warn),
+      (warn) => warnOfNamesakes(config, warn),
+    ),
   ];
 }
 
-function policyServerWarnings({ policy, servers, egress }: Config): string[] {
-  const unknown = Object.keys(policy.servers ?? {}).filter((name) => !Object.hasOwn(servers, name));
-  return unknown.map((name) =>
-    egress.runServers.length === 0
-      ? `${pathText(['policy', 'servers', name])} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
-      : `${pathText(['policy', 'servers', name])} applies only to runs that bring a server under the name ${name}: none is configured.`,
-  );
+function warnOfPolicyServers({ policy, servers, egress }: Config, warn: Warn): void {
+  for (const name of Object.keys(policy.servers ?? {})) {
+    if (Object.hasOwn(servers, name)) continue;
+    const text =
+      egress.runServers.length === 0
+        ? `never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
+        : `applies only to runs that bring a server under the name ${name}: none is configured.`;
+    warn(['policy', 'servers', name], text);
+  }
 }
 
-function credentialWarnings(config: Config): string[] {
+function warnOfCredentials(config: Config, warn: Warn): void {
   const cannotSeal = config.grants.keys.length === 0;
-  return credentialsOf(config).flatMap(({ path: at, name, credentials }) => {
-    const path = pathText(at);
+  for (const { path, name, credentials } of credentialsOf(config)) {
     if (isExchanged(credentials) && cannotSeal)
-      return [`${path} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`];
-    if (credentials.kind !== 'given') return [];
+      warn(path, `exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`);
+    if (credentials.kind !== 'given') continue;
     if (config.policy.givenTokens === 'deny')
-      return [`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`];
-    return cannotSeal && config.vault === undefined
-      ? [`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`]
-      : [];
-  });
+      warn(path, `is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
+    else if (cannotSeal && config.vault === undefined)
+      warn(path, `is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
+  }
 }
 
 /** This is only a warning: ids of tenants and workspaces look the same. */
-function serverWarnings(name: string, { url }: Config['servers'][string]): string[] {
-  if (!new URL(url).pathname.split('/').some(looksRandom)) return [];
-  const path = pathText(['servers', name, 'url']);
-  return [
-    `${path} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
-  ];
+function warnOfUrls({ servers }: Config, warn: Warn): void {
+  for (const [name, { url }] of Object.entries(servers))
+    if (new URL(url).pathname.split('/').some(looksRandom))
+      warn(
+        ['servers', name, 'url'],
+        'has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.',
+      );
 }
 
 /** Settings of a layer, a tool's entry or a rule. */
@@ -73,62 +87,47 @@ interface Entry extends RequestTimes {
 /**
  * @param whole includes the layer's values for which the entry is silent; warnings are only about effects of the entry
  */
-function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
+function warnOfTimes(whole: Entry, own: Entry, path: Path, warn: Warn): void {
   const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds = 0 } = whole;
   const end = Math.max(deadlineSeconds, extendableToSeconds);
-  const afterSeconds = whole.approvers?.escalate?.afterSeconds;
-  const never: readonly (readonly [boolean, keyof Entry, readonly string[], string])[] = [
-    [
-      whole.extendableToSeconds !== undefined && extendableToSeconds <= deadlineSeconds,
-      'extendableToSeconds',
-      ['extendableToSeconds'],
-      `is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`,
-    ],
-    [
-      whole.remindAfterSeconds !== undefined && whole.remindAfterSeconds >= end,
-      'remindAfterSeconds',
-      ['remindAfterSeconds'],
-      `is not before the deadline (${end} s): nobody is ever reminded.`,
-    ],
-    [
-      afterSeconds !== undefined && afterSeconds >= end,
-      'approvers',
-      ['approvers', 'escalate', 'afterSeconds'],
+  const isMine = (part: keyof Entry): boolean => own[part] !== undefined || own.deadlineSeconds !== undefined;
+  if (isMine('extendableToSeconds') && (whole.extendableToSeconds ?? Infinity) <= deadlineSeconds)
+    warn([...path, 'extendableToSeconds'], `is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`);
+  if (isMine('remindAfterSeconds') && (whole.remindAfterSeconds ?? 0) >= end)
+    warn([...path, 'remindAfterSeconds'], `is not before the deadline (${end} s): nobody is ever reminded.`);
+  if (isMine('approvers') && (whole.approvers?.escalate?.afterSeconds ?? 0) >= end)
+    warn(
+      [...path, 'approvers', 'escalate', 'afterSeconds'],
       `is not before the deadline (${end} s): it never escalates.`,
-    ],
-  ];
-  return never.flatMap(([holds, part, field, why]) => {
-    const isMine = own[part] !== undefined || own.deadlineSeconds !== undefined;
-    return holds && isMine ? [`${pathText([...path, ...field])} ${why}`] : [];
-  });
+    );
 }
 
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
-  const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
-    Object.entries(tools).flatMap(([tool, entry]) =>
-      typeof entry === 'string'
-        ? []
-        : ofEntry({ ...policy, ...entry }, entry, ['policy', 'servers', server, 'tools', tool]),
-    ),
-  );
-  const rules = (policy.rules ?? []).flatMap((rule, index) =>
-    ofEntry({ ...policy, ...rule }, rule, ['policy', 'rules', index]),
-  );
-  return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers, ...unknownGroups(policy)];
+  return said((warn) => {
+    const look = (own: Entry, path: Path): void => {
+      const whole = { ...policy, ...own };
+      warnOfList(whole, own.approvers, [...path, 'approvers'], warn);
+      warnOfTimes(whole, own, path, warn);
+    };
+    look(policy, ['policy']);
+    for (const [index, rule] of (policy.rules ?? []).entries()) look(rule, ['policy', 'rules', index]);
+    for (const [server, { tools = {} }] of Object.entries(policy.servers ?? {}))
+      for (const [tool, entry] of Object.entries(tools))
+        if (typeof entry !== 'string') look(entry, ['policy', 'servers', server, 'tools', tool]);
+    warnOfGroups(policy, warn);
+  });
 }
 
 /** Reports groups that do not exist, so have no members: most often a name was mistyped. */
-function unknownGroups({ groups: known, ...policy }: Config['policy']): string[] {
-  if (known === undefined) return [];
-  return groupListsIn(policy, ['policy']).flatMap(({ groups, path }) =>
-    groups
-      .filter((group) => !known.includes(group))
-      .map((group) => `${pathText(path)} names ${group}, which is none of policy.groups: nobody can be in it.`),
-  );
+function warnOfGroups({ groups: known, ...policy }: Config['policy'], warn: Warn): void {
+  if (known === undefined) return;
+  for (const { groups, path } of groupListsIn(policy, ['policy']))
+    for (const group of groups)
+      if (!known.includes(group)) warn(path, `names ${group}, which is none of policy.groups: nobody can be in it.`);
 }
 
 /** Finds every `groups` list at any depth: of approvers, escalations, rules, servers and tools. */
-function groupListsIn(value: unknown, path: readonly (string | number)[]): { groups: string[]; path: typeof path }[] {
+function groupListsIn(value: unknown, path: Path): { groups: string[]; path: Path }[] {
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
     const at = [...path, Array.isArray(value) ? Number(key) : key];
@@ -137,83 +136,63 @@ function groupListsIn(value: unknown, path: readonly (string | number)[]): { gro
   });
 }
 
-/** @param whole includes the layer's values for which the entry is silent */
-function ofEntry(whole: Entry & Compared, own: Entry, path: readonly (string | number)[]): string[] {
-  return [...listWarnings(whole, own.approvers, path), ...timeWarnings(whole, own, path)];
-}
-
 /** Groups are not counted: nobody knows how many members they have. */
-function listWarnings(
-  compared: Compared,
-  list: ApproverList | undefined,
-  path: readonly (string | number)[],
-): string[] {
-  if (list === undefined || list.onlyInitiator === true) return [];
-  const { escalate } = list;
+function warnOfList(compared: Compared, list: ApproverList | undefined, path: Path, warn: Warn): void {
+  if (list === undefined || list.onlyInitiator === true) return;
+  const { escalate, need = 1 } = list;
   const isReplaced = escalate !== undefined && 'replace' in escalate;
   const later = isReplaced ? escalate.replace : escalate?.add;
-  const where = pathText([...path, 'approvers']);
   const lost = isReplaced ? ', and whoever was may not decide any more' : '';
-  const isEmpty = later?.ids.length === 0 && later.groups.length === 0;
-  const empty = isEmpty ? [`${where}.escalate names nobody: nobody else is asked${lost}.`] : [];
+  const hasGroups = list.groups.length > 0 || (later?.groups.length ?? 0) > 0;
   // Earlier approvals go on counting: people of both lists may meet the number together.
-  if (list.groups.length > 0 || (later?.groups.length ?? 0) > 0) return empty;
-  const people = new Set([...list.ids, ...(later?.ids ?? [])].map((id) => personOf(compared, id))).size;
-  if (people === 0) return [`${where} names nobody: every request would expire.`];
-  const { need = 1 } = list;
-  if (people < need)
-    return [...empty, `${where} needs ${need} people and names ${people}: every request would expire.`];
-  return list.notInitiator === true && people === need
-    ? [
-        ...empty,
-        `${where} needs all whom it names, and not who started the run: runs of theirs have requests that expire.`,
-      ]
-    : empty;
+  const named = new Set([...list.ids, ...(later?.ids ?? [])].map((id) => personOf(compared, id)));
+  const people = hasGroups ? Infinity : named.size;
+  if (people === 0) return warn(path, 'names nobody: every request would expire.');
+  if (later?.ids.length === 0 && later.groups.length === 0)
+    warn([...path, 'escalate'], `names nobody: nobody else is asked${lost}.`);
+  if (people < need) warn(path, `needs ${need} people and names ${people}: every request would expire.`);
+  else if (list.notInitiator === true && people === need)
+    warn(path, 'needs all whom it names, and not who started the run: runs of theirs have requests that expire.');
 }
 
-function forNobody({ catalog }: Config): string[] {
-  return catalog.administrators.flatMap(({ ids, groups }, index) =>
-    ids.length + groups.length === 0
-      ? [`catalog.administrators[${index}] names neither ids nor groups: it gives its rights to nobody.`]
-      : [],
-  );
-}
-
-/** Groups may have any number of members. */
-function withoutSecond({ catalog: { administrators, loosening }, policy }: Config): string[] {
-  if (loosening !== 'countersign') return [];
+function warnOfAdministrators({ catalog: { administrators, loosening }, policy }: Config, warn: Warn): void {
+  for (const [index, { ids, groups }] of administrators.entries())
+    if (ids.length + groups.length === 0)
+      warn(['catalog', 'administrators', index], 'names neither ids nor groups: it gives its rights to nobody.');
+  if (loosening !== 'countersign') return;
   const mayLoosen = administrators.filter(({ may }) => may.includes('loosen'));
-  return [...new Set(mayLoosen.map(({ tenant }) => tenant))].flatMap((tenant) => {
+  for (const tenant of new Set(mayLoosen.map((each) => each.tenant))) {
     const named = mayLoosen.filter((each) => each.tenant === tenant);
     const people = new Map(named.flatMap(({ ids }) => ids.map((id) => [personOf(policy, id), id] as const)));
-    return people.size === 1 && named.every(({ groups }) => groups.length === 0)
-      ? [
-          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people.values()].join('')} may loosen: nobody can agree to a loosening there.`,
-        ]
-      : [];
-  });
+    // Groups may have any number of members.
+    if (people.size === 1 && named.every(({ groups }) => groups.length === 0))
+      warn(
+        ['catalog', 'loosening'],
+        `is countersign, and in tenant ${tenant} only ${[...people.values()].join('')} may loosen: nobody can agree to a loosening there.`,
+      );
+  }
 }
 
 /** Reports names with one address in trust mode `signed`: signed consent names a server by its address alone. */
-function namesakeWarnings({ servers, trust }: Config): string[] {
-  if (trust.mode !== 'signed') return [];
+function warnOfNamesakes({ servers, trust }: Config, warn: Warn): void {
+  if (trust.mode !== 'signed') return;
   const entries = Object.entries(servers);
-  return entries.flatMap(([name, server], index) => {
+  for (const [index, [name, server]] of entries.entries()) {
     const url = canonicalServerUrl(server.url);
     const other = entries
       .slice(0, index)
       .find(([, each]) => canonicalServerUrl(each.url) === url && authorityOf(each) !== authorityOf(server));
-    if (other === undefined) return [];
-    const path = pathText(['servers', name]);
-    return [
-      `${path} has the address of ${other[0]} and other credentials: in trust mode signed a run that names both makes no call of theirs that people have approved.`,
-    ];
-  });
+    if (other !== undefined)
+      warn(
+        ['servers', name],
+        `has the address of ${other[0]} and other credentials: in trust mode signed a run that names both makes no call of theirs that people have approved.`,
+      );
+  }
 }
 
 /** One place in a policy, with the calls that it covers. */
 interface Place {
-  readonly path: string;
+  readonly path: Path;
   readonly server: string;
   readonly tool: string;
   readonly then: Action;
@@ -224,43 +203,43 @@ interface Place {
 
 /** @param configured names of servers; a run or a catalog may bring others */
 export function ruleWarnings(policy: Organisation, configured: readonly string[], now = Date.now()): string[] {
-  const places = placesOf(policy);
-  return [
-    ...places.flatMap((place, index) => {
-      const before = places.slice(0, index).find((earlier) => takesAll(earlier, place));
-      return before === undefined
-        ? []
-        : [`${place.path} never matches: ${before.path} stands before it and matches all of it.`];
-    }),
-    ...unknownServers(policy, configured),
-    ...unread(policy),
-    ...emergencies(policy, now),
-    ...unknownHalted(policy, configured),
-  ];
+  return said(
+    (warn) => warnOfOrder(placesOf(policy), warn),
+    (warn) => warnOfServers(policy, configured, warn),
+    (warn) => warnOfEmergencies(policy, configured, now, warn),
+  );
+}
+
+function warnOfOrder(places: readonly Place[], warn: Warn): void {
+  for (const [index, place] of places.entries()) {
+    const before = places.slice(0, index).find((earlier) => takesAll(earlier, place));
+    if (before !== undefined)
+      warn(place.path, `never matches: ${pathText(before.path)} stands before it and matches all of it.`);
+  }
 }
 
 /** Returns places in the order in which a layer reads them. */
 function placesOf({ rules = [], always = [], never = [], servers = {} }: Organisation): Place[] {
-  const list = (name: string, entries: readonly string[], then: Action): Place[] =>
-    entries
-      .filter((entry) => !(name === 'never' ? always : never).includes(entry))
-      .map((entry) => ({
-        path: pathText(['policy', name, entries.indexOf(entry)]),
-        ...splitTool(entry),
-        then,
-        isConditional: false,
-      }));
+  const listed = (list: string, entries: readonly string[], then: Action): Place[] =>
+    entries.map((entry, index) => ({
+      path: ['policy', list, index],
+      ...splitTool(entry),
+      then,
+      isConditional: false,
+    }));
+  // An entry of both lists is none of either.
+  const isOfOne = ({ server, tool }: Place): boolean =>
+    !always.includes(`${server}/${tool}`) || !never.includes(`${server}/${tool}`);
   return [
     ...rules.flatMap(({ match: { server = '*', tool = '*', annotations } = {}, when, then, breakGlass }, index) => {
       if (breakGlass !== undefined) return [];
-      const path = pathText(['policy', 'rules', index]);
+      const path = ['policy', 'rules', index];
       return [{ path, server, tool, then, ...defined({ annotations }), isConditional: when !== undefined }];
     }),
-    ...list('always', always, 'ask'),
-    ...list('never', never, 'allow'),
+    ...[...listed('always', always, 'ask'), ...listed('never', never, 'allow')].filter(isOfOne),
     ...Object.entries(servers).flatMap(([server, { tools = {} }]) =>
       Object.entries(tools).map(([tool, entry]) => ({
-        path: pathText(['policy', 'servers', server, 'tools', tool]),
+        path: ['policy', 'servers', server, 'tools', tool],
         server,
         tool,
         then: typeof entry === 'string' ? entry : entry.action,
@@ -282,54 +261,50 @@ function takesAll(earlier: Place, later: Place): boolean {
   );
 }
 
-function unknownServers(
+function warnOfServers(
   { rules = [], always = [], never = [] }: Organisation,
   configured: readonly string[],
-): string[] {
-  const listed = (list: string, entries: readonly string[]) =>
-    entries.map((entry, index) => ({ path: pathText(['policy', list, index]), server: splitTool(entry).server }));
-  const matched = rules.map(({ match }, index) => {
-    return { path: pathText(['policy', 'rules', index, 'match', 'server']), server: match?.server ?? '*' };
-  });
-  const named = [...matched, ...listed('always', always), ...listed('never', never)];
-  return named.flatMap(({ path, server }) =>
-    server === '*' || configured.some((name) => globMatches(server, name))
-      ? []
-      : [`${path} applies only where a run or a catalog has a server of that name: none is configured.`],
-  );
+  warn: Warn,
+): void {
+  const look = (path: Path, server: string): void => {
+    if (server !== '*' && !configured.some((name) => globMatches(server, name)))
+      warn(path, 'applies only where a run or a catalog has a server of that name: none is configured.');
+  };
+  for (const [index, { match }] of rules.entries())
+    look(['policy', 'rules', index, 'match', 'server'], match?.server ?? '*');
+  for (const [list, entries] of Object.entries({ always, never }))
+    for (const [index, entry] of entries.entries()) look(['policy', list, index], splitTool(entry).server);
+  for (const [index, { then, approvers, deadlineSeconds }] of rules.entries())
+    if (then !== 'ask' && (approvers !== undefined || deadlineSeconds !== undefined))
+      warn(['policy', 'rules', index], `says who decides or until when, and asks nobody: it says ${then}.`);
 }
 
-function unread({ rules = [] }: Organisation): string[] {
-  return rules.flatMap(({ then, approvers, deadlineSeconds }, index) =>
-    then === 'ask' || (approvers === undefined && deadlineSeconds === undefined)
-      ? []
-      : [`${pathText(['policy', 'rules', index])} says who decides or until when, and asks nobody: it says ${then}.`],
-  );
-}
-
-function emergencies({ halt, rules = [] }: Organisation, now: number): string[] {
-  const glass = rules.flatMap(({ breakGlass }, index) => {
-    if (breakGlass === undefined) return [];
-    const path = pathText(['policy', 'rules', index, 'breakGlass']);
-    return now < Date.parse(breakGlass.until)
-      ? [`${path} is in force until ${breakGlass.until}: ${visible(breakGlass.reason)}`]
-      : [`${path} has ended at ${breakGlass.until}: remove the rule.`];
-  });
-  if (halt === undefined) return glass;
-  const what = halt.servers === undefined ? 'every call' : `every call of ${halt.servers.join(', ')}`;
-  return [`policy.halt is in force and denies ${what}: ${visible(halt.reason)}`, ...glass];
-}
-
-/** Reports servers of a halt that nobody has configured: most often a name was mistyped, and its calls go on. */
-function unknownHalted({ halt }: Organisation, configured: readonly string[]): string[] {
-  return (halt?.servers ?? []).flatMap((name, index) => {
-    if (configured.includes(name)) return [];
+function warnOfEmergencies(
+  { halt, rules = [] }: Organisation,
+  configured: readonly string[],
+  now: number,
+  warn: Warn,
+): void {
+  if (halt !== undefined) {
+    const what = halt.servers === undefined ? 'every call' : `every call of ${halt.servers.join(', ')}`;
+    warn(['policy', 'halt'], `is in force and denies ${what}: ${visible(halt.reason)}`);
+  }
+  for (const [index, { breakGlass }] of rules.entries()) {
+    if (breakGlass === undefined) continue;
+    const isOpen = now < Date.parse(breakGlass.until);
+    const state = isOpen
+      ? `is in force until ${breakGlass.until}: ${visible(breakGlass.reason)}`
+      : `has ended at ${breakGlass.until}: remove the rule.`;
+    warn(['policy', 'rules', index, 'breakGlass'], state);
+  }
+  // Most often a name was mistyped, and its calls go on.
+  for (const [index, name] of (halt?.servers ?? []).entries()) {
+    if (configured.includes(name)) continue;
     const near = nearNames(name, configured);
     const hint = near.length === 0 ? '' : ` Did you mean ${near.join(', ')}?`;
-    return [
-      `${pathText(['policy', 'halt', 'servers', index])} halts ${name} only where a run or a catalog has a server of that name: none is configured.${hint}`,
-    ];
-  });
+    const text = `halts ${name} only where a run or a catalog has a server of that name: none is configured.${hint}`;
+    warn(['policy', 'halt', 'servers', index], text);
+  }
 }
 
 /** A path, and a reason that continues it. */

@@ -6,7 +6,7 @@
  *    no more.
  */
 import { defined } from '../../contracts/defined.ts';
-import { ownBundle } from '../kept-bundle.ts';
+import { ownBundle } from '../bundle.ts';
 import type { History } from './recorded-history.ts';
 import type { ReplayOptions } from './replay.ts';
 import { commandsOf, failureIn, type HistoryEvent, type Soundness, upToLastTask } from './replayed-run.ts';
@@ -48,20 +48,16 @@ export async function diagnosisOf(
   const guess = await missingTask(workflowId, events, index, options);
   if (guess !== undefined)
     return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess), mended: guess.events };
-  const unknown = { cause: 'unknown', certainty: 'likely', ...found } as const;
-  if (writer === undefined)
-    return {
-      ...unknown,
-      text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
-    };
+  const likely = (cause: Cause, text: string): Diagnosis => ({ cause, certainty: 'likely', ...found, text });
+  const done = `did the workflow task of event ${task}`;
+  if (writer === undefined) return likely('unknown', `Nobody can say who ${done}, and no query explains it. ${KEEP}`);
   if (writer === (await (ownBuild ??= ownBundle())).buildId)
-    return {
-      ...unknown,
-      text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
-    };
+    return likely('unknown', `This same build ${done}, and would do otherwise now; no query explains it. ${KEEP}`);
   const unnamed = UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : '';
-  const text = `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${unnamed}Replayed with that build it is certain; do not deploy this one over the run.`;
-  return { ...unknown, cause: 'build', text };
+  return likely(
+    'build',
+    `This build is at fault, as far as can be told: another one (${writer}) ${done}, this one would do otherwise, and no query explains it. ${unnamed}Replayed with that build it is certain; do not deploy this one over the run.`,
+  );
 }
 
 const KEEP = 'Keep the history for a report.';
@@ -105,16 +101,15 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/** The bundle of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
+/** Kept, since bundling takes seconds. */
 let ownBuild: ReturnType<typeof ownBundle> | undefined;
 
 /** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */
 const UNNAMED = /^@temporalio\/worker@/;
 
-// Repairs a history that a query has damaged, by the workflow task in which the worker took in what the query brought
-// (docs/adr/0013, 0045). The worker went on from a task that the history lacks. It took in events before their own task had come, with the
-// clock of the task before, or of one that was given to another worker and never done. Its commands are then recorded
-// under the next real task. With the missing task in its place, the history replays.
+// What follows puts in the workflow task that the history lacks (docs/adr/0045): a worker took in events before their
+// own task had come, with the clock of the task before, or of one that was given to another worker and never done. Its
+// commands are recorded under the next real task.
 
 type Time = HistoryEvent['eventTime'];
 
@@ -167,28 +162,13 @@ interface Parting {
 }
 
 /** Guesses that the newest task had been given to a worker that never did it. */
-function handedOut(
-  events: readonly HistoryEvent[],
-  { task, lost, count, end }: Parting & { readonly lost: number },
-): Guess {
-  const commands = commandsOf(events, task);
-  const attempt = attemptOf(events[lost]);
-  const done = completedLike(events[task], attempt.scheduledEventId, attempt.startedEventId, events[lost]?.eventTime);
-  const mended = [
-    ...events.slice(0, lost),
-    done,
-    ...under(commands.slice(0, count), done),
-    ...events.slice(lost + 1, task + 1),
-    ...commands.slice(count),
-    ...events.slice(task + 1 + commands.length, end),
-  ];
+function handedOut(events: readonly HistoryEvent[], at: Parting & { readonly lost: number }): Guess {
+  const { task, lost } = at;
+  const { scheduledEventId, startedEventId } = attemptOf(events[lost]);
+  const done = completedLike(events[task], scheduledEventId, startedEventId, events[lost]?.eventTime);
+  const mended = mendedBy(events, at, events.slice(0, lost), done, events.slice(lost + 1, task + 1));
   const took = events.findLastIndex((event, index) => index < lost && !isOfTask(event));
-  return {
-    task: idOf(events[task]),
-    took: idOf(events[took]),
-    clock: Number(attempt.startedEventId),
-    events: renumbered(mended),
-  };
+  return { task: idOf(events[task]), took: idOf(events[took]), clock: Number(startedEventId), events: mended };
 }
 
 /** Guesses that no task existed yet for the events that were taken in. */
@@ -196,8 +176,7 @@ function unseen(
   events: readonly HistoryEvent[],
   at: Parting & { readonly before: number; readonly first: number; readonly took: number; readonly started: number },
 ): Guess {
-  const { task, before, first, took, started, count, end } = at;
-  const commands = commandsOf(events, task);
+  const { task, before, first, took, started } = at;
   const clock = events[startOf(events, before)];
   const region = between(first, started);
   const taken = region.filter((index) => index <= took && !isOfTask(events[index]));
@@ -213,19 +192,23 @@ function unseen(
   });
   const done = completedLike(events[task], MADE.scheduled, MADE.started, eventTime);
   const eventsAt = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
-  const mended = [
-    ...events.slice(0, first),
-    ...eventsAt(taken),
-    scheduled,
-    start,
-    done,
-    ...under(commands.slice(0, count), done),
-    ...eventsAt(rest),
-    ...events.slice(started, task + 1),
-    ...commands.slice(count),
-    ...events.slice(task + 1 + commands.length, end),
-  ];
-  return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: renumbered(mended) };
+  const earlier = [...events.slice(0, first), ...eventsAt(taken), scheduled, start];
+  const mended = mendedBy(events, at, earlier, done, [...eventsAt(rest), ...events.slice(started, task + 1)]);
+  return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: mended };
+}
+
+/** Returns the events with the missing task `done` behind `earlier`, and the first `count` commands under it. */
+function mendedBy(
+  events: readonly HistoryEvent[],
+  { task, count, end }: Parting,
+  earlier: readonly HistoryEvent[],
+  done: HistoryEvent,
+  later: readonly HistoryEvent[],
+): HistoryEvent[] {
+  const commands = commandsOf(events, task);
+  const rest = events.slice(task + 1 + commands.length, end);
+  const moved = under(commands.slice(0, count), done);
+  return renumbered([...earlier, done, ...moved, ...later, ...commands.slice(count), ...rest]);
 }
 
 /** Returns a time that is equal to a workflow, which knows milliseconds, and another to the clock guard. */
@@ -254,7 +237,6 @@ function completedLike(
   return madeLike(event, { eventId: MADE.completed, eventTime, workflowTaskCompletedEventAttributes: attributes });
 }
 
-/** Returns the commands as those of another task. */
 function under(commands: readonly HistoryEvent[], { eventId }: HistoryEvent): HistoryEvent[] {
   return commands.map((event) =>
     changed(event, (field, id) => (field === 'workflowTaskCompletedEventId' ? eventId : id)),
@@ -274,7 +256,6 @@ function renumbered(events: readonly HistoryEvent[]): HistoryEvent[] {
 
 const REFERENCE = /EventId$/;
 
-/** Returns the event with other references in its attributes. */
 function changed(event: HistoryEvent, to: (field: string, id: unknown) => unknown): HistoryEvent {
   const entries = Object.entries(event).map(([name, attributes]: [string, unknown]): [string, unknown] => {
     if (!name.endsWith('EventAttributes') || typeof attributes !== 'object' || attributes === null)

@@ -4,8 +4,8 @@
  * json`, or of the download of Temporal UI (not decoded).
  *
  * 1. A file that is no history is reported, never skipped: a replay that skips what it cannot read proves nothing.
- * 2. Only effects are compared: what is sent to whom, how often, how long a wait is, what is answered and handed on.
- *    Summaries, memo and search attributes may improve under a waiting run; Temporal checks that they are written.
+ * 2. Only effects are compared. Summaries, memo and search attributes may improve under a waiting run; Temporal checks
+ *    that they are written.
  * 3. A run has no local activities: history would not hold their input.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
@@ -14,7 +14,9 @@ import type { Payload, PayloadCodec } from '@temporalio/common';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError } from '../../contracts/errors.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
+import { createCodec } from '../codec.ts';
 
 export type History = ReturnType<typeof historyFromJSON>;
 
@@ -88,9 +90,9 @@ type Failure = NonNullable<NonNullable<HistoryEvent['workflowExecutionFailedEven
 const OWN_QUEUE = 'the queue of the run';
 
 export class DeedReader {
-  readonly #codecs: readonly PayloadCodec[];
+  readonly #codecs: readonly Pick<PayloadCodec, 'decode'>[];
 
-  constructor(codecs: readonly PayloadCodec[]) {
+  constructor(codecs: readonly Pick<PayloadCodec, 'decode'>[]) {
     this.#codecs = codecs;
   }
 
@@ -205,6 +207,11 @@ export class DeedReader {
     const info = failure?.applicationFailureInfo;
     return { message: failure?.message, type: info?.type, details: await this.values(info?.details?.payloads) };
   }
+}
+
+/** Makes a reader with the keys of a configuration. */
+export function deedReader({ config }: { readonly config: Pick<Config, 'encryption'> }): DeedReader {
+  return new DeedReader([createCodec(config)]);
 }
 
 function timerOf(id: unknown, duration: Duration): Deed {

@@ -2,14 +2,12 @@
  * Asks a run, from its history, what every build must refuse. A refused message never enters history, so a build whose
  * validators let everything pass replays every history (INV-G2).
  *
- * 1. The history gets one more workflow task, in which the messages arrive. The SDK runs validators for updates that
- *    stand admitted in a history, as a reset leaves them. No server is needed, and the run is in the very state in
- *    which it waits.
+ * 1. The history gets one more workflow task, in which the messages stand admitted, as a reset leaves them: the SDK runs
+ *    validators for those, without a server, in the very state in which the run waits.
  * 2. What is expected stands here as data. The rules of `domain/` are not asked: they are the code in doubt.
  * 3. A refusal counts with any code; the recorded corpus holds the codes. One answer of each open request must be
  *    taken, with the digest that an earlier build has shown, or a build that refuses everything would pass.
- * 4. Runs of trust mode `signed` are asked without signatures, since nobody has the keys here. That shows only that
- *    they refuse what is unsigned.
+ * 4. Runs of trust mode `signed` are asked without signatures: that shows only that they refuse what is unsigned.
  *
  * One file, because what is asked is read beside what must be answered.
  */
@@ -24,8 +22,7 @@ import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
-import { createDataConverter } from '../codec.ts';
-import { DeedReader, type History, type Recorded } from './recorded-history.ts';
+import { type DeedReader, deedReader, type History, type Recorded } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 import { AnswerLog, type Answers, commandsOf, historyOf } from './replayed-run.ts';
 import { CommandLog, compareHistories, livingRunId, underRunId } from './semantics.ts';
@@ -104,14 +101,43 @@ export async function* withRefusals(
   given: (outcome: ReplayOutcome) => History | undefined,
   options: ReplayOptions,
 ): AsyncGenerator<ReplayOutcome> {
+  const reader = deedReader(options);
   const log = new CommandLog();
+  const answers = new AnswerLog();
   const ready: ReplayOutcome[] = [];
-  const asking = new Asking(options, ready);
-  const sinks = { ...options.sinks, ...log.sinks, ...asking.answers.sinks };
-  const told = { ...options, name: READING_QUEUE, sinks };
-  for await (const { error } of replayHistories(asking.passes(outcomes, given), told)) {
+  /** What the newest pass asks; the pass that only reads asks nothing. */
+  let asked: readonly Question[] = [];
+  let fault: Error | undefined;
+  /** Replays a run once to see what it waits for, and once for each round of questions. */
+  async function* passesOf(outcome: ReplayOutcome, waiting: History, runId: string): AsyncGenerator<Recorded> {
+    const { name, workflowId } = outcome;
+    const history = await underRunId(waiting, runId, reader);
+    yield { kind: 'history', name, workflowId, history };
+    const shown = await shownDigests(waiting, runId, reader);
+    for (const { questions, at } of roundsFor(answers.last, shown, timeOf(waiting))) {
+      if (fault !== undefined) return;
+      asked = questions;
+      const messages = questions.map(({ update, input }, index) => ({ id: idOf(index), update, input }));
+      yield { kind: 'history', name, workflowId, history: withMessages(history, messages, at) };
+    }
+  }
+  /** The replayer takes the next pass after it has given the result of the one before (`replay.ts`). */
+  async function* passes(): AsyncGenerator<Recorded> {
+    for await (const outcome of outcomes) {
+      const history = outcome.error === undefined ? given(outcome) : undefined;
+      const waiting = history && upToLastAnswer(history);
+      const runId = history && livingRunId(history);
+      if (waiting !== undefined && runId !== undefined) yield* passesOf(outcome, waiting, runId);
+      const { error: _, ...rest } = outcome;
+      ready.push({ ...rest, ...defined({ error: outcome.error ?? fault }) });
+      fault = undefined;
+    }
+  }
+  const sinks = { ...options.sinks, ...log.sinks, ...answers.sinks };
+  for await (const { error } of replayHistories(passes(), { ...options, name: READING_QUEUE, sinks })) {
     const { commands } = log.take();
-    asking.settle(error, commands);
+    fault ??= error ?? faultIn(asked, commands);
+    asked = [];
     yield* ready.splice(0);
   }
   yield* ready;
@@ -135,65 +161,6 @@ export async function takeoverFault(recorded: Recorded, options: ReplayOptions):
 function unread({ workflowId, error }: Omit<Extract<Recorded, { kind: 'unreadable' }>, 'kind'>): CountersignError {
   const message = `The history of ${workflowId} could not be read, so it was not replayed: ${error.message}`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
-}
-
-/** Replays one run after another: once to see what it waits for, and once for each round of questions. */
-class Asking {
-  readonly answers = new AnswerLog();
-  readonly #reader: DeedReader;
-  readonly #ready: ReplayOutcome[];
-  /** What the newest pass asks; the pass that only reads asks nothing. */
-  #asked: readonly Question[] = [];
-  #fault: Error | undefined;
-
-  /** @param ready where outcomes go */
-  constructor({ config }: ReplayOptions, ready: ReplayOutcome[]) {
-    this.#reader = new DeedReader(createDataConverter(config).payloadCodecs ?? []);
-    this.#ready = ready;
-  }
-
-  /** The replayer takes the next pass after it has given the result of the one before (`replay.ts`). */
-  async *passes(
-    outcomes: AsyncIterable<ReplayOutcome> | Iterable<ReplayOutcome>,
-    given: (outcome: ReplayOutcome) => History | undefined,
-  ): AsyncGenerator<Recorded> {
-    for await (const outcome of outcomes) {
-      const history = outcome.error === undefined ? given(outcome) : undefined;
-      const waiting = history && upToLastAnswer(history);
-      const runId = history && livingRunId(history);
-      if (waiting !== undefined && runId !== undefined) yield* this.#passesOf(outcome, waiting, runId);
-      const { error: _, ...rest } = outcome;
-      this.#ready.push({ ...rest, ...defined({ error: outcome.error ?? this.#fault }) });
-      this.#fault = undefined;
-    }
-  }
-
-  async *#passesOf({ name, workflowId }: ReplayOutcome, waiting: History, runId: string): AsyncGenerator<Recorded> {
-    const own = await underRunId(waiting, runId, this.#reader);
-    const pass = (history: History): Recorded => ({ kind: 'history', name, workflowId, history });
-    yield pass(own);
-    for (const { questions, at } of roundsFor(
-      this.answers.last,
-      await shownDigests(waiting, runId, this.#reader),
-      timeOf(waiting),
-    )) {
-      if (this.#fault !== undefined) return;
-      this.#asked = questions;
-      yield pass(
-        withMessages(
-          own,
-          questions.map(({ update, input }, index) => ({ id: idOf(index), update, input })),
-          at,
-        ),
-      );
-    }
-  }
-
-  /** @param commands what the run did in the newest pass */
-  settle(error: Error | undefined, commands: readonly Command[]): void {
-    this.#fault ??= error ?? faultIn(this.#asked, commands);
-    this.#asked = [];
-  }
 }
 
 function idOf(index: number): string {
@@ -262,18 +229,12 @@ async function shownDigests(
   );
 }
 
-interface Round {
-  readonly questions: readonly Question[];
-  /** Epoch ms. */
-  readonly at: number;
-}
-
-/** @param now epoch ms, at which the run was seen last */
+/** @param now epoch ms, at which the run was seen last @returns `at` is in epoch ms, too */
 function roundsFor(
   { state, requests = [], ledger }: Answers,
   shown: ReadonlyMap<string, string>,
   now: number,
-): readonly Round[] {
+): readonly { readonly questions: readonly Question[]; readonly at: number }[] {
   if (state === undefined) return [{ questions: TO_CATALOGS, at: now }];
   const open = requests.filter(({ status, deadline }) => status === 'open' && Date.parse(deadline) > now);
   const closed = requests.filter(({ status }) => status !== 'open');

@@ -1,10 +1,8 @@
 /**
- * Replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting runs
- * (INV-D1).
+ * Replays recorded histories against the current workflow code, as a deploy must before it meets waiting runs (INV-D1).
  *
  * 1. Interceptors and codec are those of the workers, or every history diverges.
- * 2. Each history has its own result, in the order of histories; one that is unreadable, or stops the replayer, does
- *    not hide the others.
+ * 2. Each history has its own result, in their order; one that is unreadable, or stops the replayer, hides no other.
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
@@ -91,10 +89,7 @@ function unhookReplays(): void {
 
 type Rest = Parameters<typeof ReusableVMWorkflowCreator.create> extends [unknown, unknown, ...infer R] ? R : never;
 
-interface Execution {
-  readonly workflowId: string;
-  readonly runId: string;
-}
+type Execution = Readonly<Record<'workflowId' | 'runId', string>>;
 
 export async function liveHistory(
   { connection, workflow }: Client,
@@ -148,7 +143,7 @@ function workerOptions({
 class Source {
   current: Extract<Recorded, { kind: 'history' }> | undefined;
   isDrained = false;
-  #broken: Extract<Recorded, { kind: 'unreadable' }>[] = [];
+  readonly #broken: ReplayOutcome[] = [];
   readonly #histories: AsyncIterator<Recorded> | Iterator<Recorded>;
 
   constructor(histories: Histories) {
@@ -157,11 +152,11 @@ class Source {
   }
 
   async *readable(): AsyncGenerator<{ workflowId: string; history: History }> {
-    for (;;) {
-      const next = await this.#histories.next();
-      if (next.done === true) break;
+    // No `for await`: it would end the source with a replayer that has stopped.
+    for (let next = await this.#histories.next(); next.done !== true; next = await this.#histories.next()) {
       if (next.value.kind === 'unreadable') {
-        this.#broken.push(next.value);
+        const { name, workflowId, error } = next.value;
+        this.#broken.push({ name, workflowId, error, isUnread: true });
         continue;
       }
       this.current = next.value;
@@ -172,9 +167,7 @@ class Source {
 
   /** Returns the unreadable ones met on the way to the current history. */
   unreadable(): ReplayOutcome[] {
-    const broken = this.#broken;
-    this.#broken = [];
-    return broken.map(({ name, workflowId, error }) => ({ name, workflowId, error, isUnread: true }));
+    return this.#broken.splice(0);
   }
 
   settle(error: Error | undefined): ReplayOutcome {

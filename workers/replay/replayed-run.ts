@@ -13,10 +13,8 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
-import { bundleWorkflows, type MadeBundle, type WorkflowBundle, workflowFile } from '../bundle.ts';
-import { keptBundle } from '../kept-bundle.ts';
-import { createDataConverter } from '../codec.ts';
-import { DeedReader, type History } from './recorded-history.ts';
+import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
+import { deedReader, type History } from './recorded-history.ts';
 import { isKeyless, replayHistories, type ReplayOptions } from './replay.ts';
 import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 
@@ -26,11 +24,6 @@ export type HistoryEvent = NonNullable<History['events']>[number];
 export async function bundleForReading(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
   const shown = ['interceptors/replay-inspector', 'interceptors/replay-reader'].map((name) => workflowFile(name));
   return await bundleWorkflows(workflowsPath, shown, fileOf);
-}
-
-/** For commands that read runs one after the other: it is made once, where it can be left. */
-export async function keptForReading(): Promise<WorkflowBundle> {
-  return await keptBundle('reading', bundleForReading);
 }
 
 /** Answers to queries; one is absent if the workflow has no such query, or has not come so far. */
@@ -101,18 +94,14 @@ export class AnswerLog {
         callDuringReplay: true,
         fn: (_info, told) => {
           // Sound: the answers of this build's query handlers, as JSON.
-          this.#last = Object.fromEntries(
+          this.last = Object.fromEntries(
             Object.entries(told).map(([name, json]) => [name, JSON.parse(json)]),
           ) as Answers;
         },
       },
     },
   };
-  #last: Answers = {};
-
-  get last(): Answers {
-    return this.#last;
-  }
+  last: Answers = {};
 }
 
 /**
@@ -129,8 +118,7 @@ export async function answersOf(
 ): Promise<{ readonly answers: Answers; readonly upTo: number }> {
   const events = history.events ?? [];
   const part = task === undefined ? upToLastTask(events) : events.filter(({ eventId }) => Number(eventId) < task);
-  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
-  const own = await underRunId(historyOf(part), runId, reader);
+  const own = await underRunId(historyOf(part), runId, deedReader(options));
   const log = new AnswerLog();
   const recorded = [{ kind: 'history', name: workflowId, workflowId, history: own }] as const;
   const reading = { ...options, name: READING_QUEUE, sinks: { ...new CommandLog().sinks, ...log.sinks } };

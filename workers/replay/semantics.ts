@@ -1,13 +1,10 @@
 /**
  * Replays histories and compares what this code would send, wait for, answer and hand on with what is recorded.
- * Temporal's own replay compares the kinds and order of commands, not their content: it passes other tool arguments, a
- * longer deadline or a second attempt.
+ * Temporal's own replay compares the kinds and order of commands, not their content, such as arguments and deadlines.
  *
- * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`), as a change of its
- *    commands does.
+ * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`).
  * 2. A message names event and path, never a value: values are prompts and arguments.
- * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold the
- *    id.
+ * 3. A run that was reset is replayed once for each Temporal run id that it had: arguments and digests hold the id.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
@@ -15,8 +12,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
-import { createDataConverter } from '../codec.ts';
-import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
+import { type DeedReader, deedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
@@ -54,7 +50,7 @@ export async function* compareHistories(
   options: ReplayOptions,
 ): AsyncGenerator<ReplayOutcome> {
   const log = new CommandLog();
-  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
+  const reader = deedReader(options);
   const passes: Pass[] = [];
   let failed: Error | undefined;
   const told = { ...options, sinks: { ...options.sinks, ...log.sinks } };

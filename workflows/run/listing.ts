@@ -6,8 +6,7 @@
  * 2. Temporal's own retries wait for a server that is away; a run that hands over cancels them (docs/adr/0050).
  * 3. Only runs that were prepared for it ask people; others end at once.
  */
-import { initiatorRule } from '../../domain/policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/approvers.ts';
+import { DEFAULT_DEADLINE_SECONDS, initiatorRule } from '../../domain/policy/approvers.ts';
 import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';

@@ -1,7 +1,7 @@
 /** What of an artifact store a namespace needs: too much rather than too little, and all of it or an error (INV-D3). */
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { hashesIn, referencedArtifacts } from '../../../../client/artifacts/references.ts';
+import { hashesIn, referencedArtifacts } from '../../../../client/artifacts/sweep.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { createDataConverter } from '../../../../workers/codec.ts';
 

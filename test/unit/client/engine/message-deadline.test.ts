@@ -1,7 +1,7 @@
 /** A message outlasts a workflow task that got lost; a reading does not wait that long (docs/adr/0067). */
 import { expect, jest, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { refreshEnd } from '../../../../client/catalog/start.ts';
+import { refreshEnd } from '../../../../client/catalog/catalog-handle.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
 
 /** Temporal's default timeout of a workflow task, in milliseconds. */

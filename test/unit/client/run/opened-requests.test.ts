@@ -1,6 +1,6 @@
 /** Events of opened requests cost one question for all entries that were read together. */
 import { expect, test } from '@jest/globals';
-import { OpenedRequests } from '../../../../client/run/opened-request.ts';
+import { openedRequests } from '../../../../client/run/opened-request.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
@@ -25,7 +25,7 @@ const proposed: LedgerFact = { kind: 'turn.proposed', turn: 2, calls: 1, usage: 
 
 async function joinedBy(facts: readonly LedgerFact[], answers: readonly (readonly ApprovalRequest[])[]) {
   let asked = 0;
-  const opened = new OpenedRequests(async () => await Promise.resolve(answers[asked++] ?? []));
+  const opened = openedRequests(async () => await Promise.resolve(answers[asked++] ?? []));
   const events = [];
   for (const entry of ledgerOf(facts)) events.push(await opened.joined(entry));
   return { opened, events, asked: () => asked };

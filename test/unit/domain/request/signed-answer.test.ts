@@ -111,14 +111,12 @@ test.each<readonly [string, Kind, object]>([
 });
 
 describe.each(NAMES)('where nobody signs, %s', (name) => {
-  const SENT = 'b'.repeat(64);
-  const known = (sent: RecordedDeeds['sent']): RecordedDeeds => ({
+  const known = (messages: RecordedDeeds['messages']): RecordedDeeds => ({
     start: { spec: {} },
     from: 0,
     stored: 0,
-    sent,
-    messages: new Map(),
-    accepted: new Set(sent.keys()),
+    messages,
+    accepted: new Set(messages.keys()),
     dispatched: new Set(),
     outcomes: new Map(),
     lost: new Set(),
@@ -132,7 +130,8 @@ describe.each(NAMES)('where nobody signs, %s', (name) => {
   test('is compared with what was sent', async () => {
     expect(await compared(known(new Map([['d-1', []]])), unsigned)).toEqual([]);
     expect(await compared(known(new Map()), unsigned)).toEqual([expect.stringMatching(/^1 .*nobody sent/)]);
-    expect(await compared(known(new Map([['d-1', [SENT]]])))).toEqual([
+    const other = { message: { decisionId: 'd-1', signature: 'another' }, at: START };
+    expect(await compared(known(new Map([['d-1', [other]]])))).toEqual([
       expect.stringMatching(/^1 .*another signature/),
     ]);
   });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { loadConfig, readConfigFile } from '../../../../workers/config/load.ts';
-import { LivePolicy, withLivePolicy } from '../../../../workers/config/live-policy.ts';
+import { followPolicyFile, type LivePolicy, withLivePolicy } from '../../../../workers/config/live-policy.ts';
 import { followPolicy } from '../../../../workers/worker.ts';
 import { until } from '../../../support/until.ts';
 
@@ -31,7 +31,7 @@ afterEach(async () => {
 function followed(environment: Record<string, string> = {}): LivePolicy {
   const config = Config.parse({ policy: { strategy: 'never', servers: { bank: { default: 'deny' } } } });
   const say = (message: string): void => void told.push(message);
-  return new LivePolicy({ config, path }, environment, { error: say, warn: say }, 0);
+  return followPolicyFile({ config, path }, environment, { error: say, warn: say }, 0);
 }
 
 async function look(live: LivePolicy, times = 2): Promise<void> {
@@ -150,11 +150,17 @@ describe('INV-G4: keeps the policy of before, and says why once', () => {
 test('INV-G4: a file that could not be read for a moment is read again, and told once', async () => {
   let isOut = true;
   const say = (message: string): void => void told.push(message);
-  const live = new LivePolicy({ config: Config.parse({}), path }, {}, { error: say, warn: say }, 0, async (...file) => {
-    if (!isOut) return await readConfigFile(...file);
-    const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' });
-    throw new CountersignError('CONFIG_INVALID', 'The file cannot be read (EMFILE).', {}, { cause });
-  });
+  const live = followPolicyFile(
+    { config: Config.parse({}), path },
+    {},
+    { error: say, warn: say },
+    0,
+    async (...file) => {
+      if (!isOut) return await readConfigFile(...file);
+      const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+      throw new CountersignError('CONFIG_INVALID', 'The file cannot be read (EMFILE).', {}, { cause });
+    },
+  );
   await look(live, 4);
   expect(told).toEqual([expect.stringContaining('cannot be read (EMFILE)')]);
   isOut = false;
@@ -165,7 +171,7 @@ test('INV-G4: a file that could not be read for a moment is read again, and told
 test('by itself it looks again and again, until it is stopped', async () => {
   const config = Config.parse({});
   const say = (message: string): void => void told.push(message);
-  const live = new LivePolicy({ config, path }, {}, { error: say, warn: say }, 5);
+  const live = followPolicyFile({ config, path }, {}, { error: say, warn: say }, 5);
   try {
     await until(() => (live.current.strategy === 'never' ? true : undefined), { what: 'the policy of the file' });
   } finally {
