@@ -26,8 +26,9 @@ import {
   type Priors,
   type Session,
   type Stop,
+  startWaiting,
   takesTasks,
-  Waiting,
+  type Waiting,
 } from './session.ts';
 
 const MAX_PAGES = 64;
@@ -115,7 +116,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
   const { transport, wire } = session;
   const ending = new AbortController();
   const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
-  const waiting = new Waiting(transport, request.signal, end).atMost(WALK_MS);
+  const waiting = startWaiting(transport, request.signal, end, { atMostMs: WALK_MS });
   try {
     const cursors = new Set<string>();
     let count = 0;
@@ -133,7 +134,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
       for (const tool of tools as readonly unknown[]) {
         await listed.add(tool);
         // Other work had its turn: the time may be over, or nobody wants the list any more.
-        if (waiting.stopped !== undefined) throw unread(request, undefined, session, waiting);
+        if (waiting.stopped() !== undefined) throw unread(request, undefined, session, waiting);
       }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       // The spec leaves it out at the end; servers whose language writes absent texts as empty ones do not.
@@ -149,7 +150,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
 }
 
 function unread(request: Listing, error: unknown, { wire }: Session, { stopped }: Waiting): CountersignError {
-  return failure(request, { error, exchange: wire.exchange(), stopped }, 'the answer could not be read');
+  return failure(request, { error, exchange: wire.exchange(), stopped: stopped() }, 'the answer could not be read');
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };

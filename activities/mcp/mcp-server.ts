@@ -69,9 +69,9 @@ import {
   type RawAnswer,
   type Session,
   type SessionOptions,
+  startWaiting,
   type Stop,
   takesTasks,
-  Waiting,
 } from './session.ts';
 
 /**
@@ -308,7 +308,8 @@ async function sendCall(
     // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
-  const waiting = new Waiting(transport, call.signal, end, () => (call.isHandedOn?.() === true ? 'left' : 'cancelled'));
+  const cancelled = (): Stop => (call.isHandedOn?.() === true ? 'left' : 'cancelled');
+  const waiting = startWaiting(transport, call.signal, end, { cancelled });
   let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
   const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
@@ -345,7 +346,7 @@ async function sendCall(
   } catch (error) {
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
-      const { stopped } = waiting;
+      const stopped = waiting.stopped();
       const reached = wire.reached();
       // A server before 2026-07-28 is told that the call is over, and the request itself goes on to wait for its
       // connection: nothing of it is to leave any more.

@@ -166,7 +166,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     signal.removeEventListener('abort', onCancel);
   }
   const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
-  return { client, transport, wire, learned: learnedBy(client), moved: wire.movedTo(url) !== url, close };
+  return { client, transport, wire, learned: learnedBy(client), moved: wire.moved(), close };
 }
 
 /**
@@ -438,46 +438,42 @@ export class SessionTransport extends StreamableHTTPClientTransport {
 /** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
 export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
-/** A wait for an answer; the first reason to stop it counts. */
-export class Waiting {
-  stopped: Stop | undefined;
-  readonly #transport: SessionTransport;
-  readonly #signal: AbortSignal;
-  readonly #onStop: (why: Stop) => void;
-  readonly #onAbort: () => void;
-  #timer: NodeJS.Timeout | undefined;
+export interface Waiting {
+  /** The first reason to stop. */
+  readonly stopped: () => Stop | undefined;
+  readonly stop: (why: Stop) => void;
+  readonly over: () => void;
+}
 
-  /** @param cancelled says what the abort of the signal means */
-  constructor(
-    transport: SessionTransport,
-    signal: AbortSignal,
-    onStop: (why: Stop) => void,
-    cancelled: () => Stop = () => 'cancelled',
-  ) {
-    this.#transport = transport;
-    this.#signal = signal;
-    this.#onStop = onStop;
-    this.#onAbort = () => this.stop(cancelled());
-    transport.onLost = () => this.stop('lost');
-    signal.addEventListener('abort', this.#onAbort, { once: true });
-    if (signal.aborted) this.#onAbort();
-  }
-
-  stop(why: Stop): void {
-    this.stopped ??= why;
-    this.#onStop(why);
-  }
-
-  atMost(ms: number): this {
-    this.#timer = setTimeout(() => this.stop('deadline'), ms);
-    return this;
-  }
-
-  over(): void {
-    clearTimeout(this.#timer);
-    this.#signal.removeEventListener('abort', this.#onAbort);
-    this.#transport.onLost = undefined;
-  }
+/**
+ * Begins to wait for an answer over this transport.
+ * @param cancelled says what the abort of the signal means
+ */
+export function startWaiting(
+  transport: SessionTransport,
+  signal: AbortSignal,
+  onStop: (why: Stop) => void,
+  { atMostMs, cancelled = () => 'cancelled' }: { readonly atMostMs?: number; readonly cancelled?: () => Stop } = {},
+): Waiting {
+  let stopped: Stop | undefined;
+  const stop = (why: Stop): void => {
+    stopped ??= why;
+    onStop(why);
+  };
+  const onAbort = (): void => stop(cancelled());
+  const timer = atMostMs === undefined ? undefined : setTimeout(() => stop('deadline'), atMostMs);
+  transport.onLost = () => stop('lost');
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return {
+    stopped: () => stopped,
+    stop,
+    over: () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      transport.onLost = undefined;
+    },
+  };
 }
 
 function declaring(message: JSONRPCMessage | JSONRPCMessage[]): JSONRPCMessage | JSONRPCMessage[] {
@@ -520,8 +516,6 @@ function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 /** Fifty thousand rows of eight columns have fewer values. */
 const MAX_RESPONSE_VALUES = 500_000;
-const MOST_MOVES = 5;
-const LONGEST_MOVE = 2_048;
 const LONGEST_RETRY_AFTER_MS = 24 * 3_600_000;
 /** For so long a server hardly ever closes an idle connection. */
 const IDLE_MS = 1_000;
@@ -558,8 +552,8 @@ export interface Wire {
   /** Calls `tell` once that is so. */
   onReached(tell: () => void): void;
   exchange(): Exchange;
-  /** The address within its origin to which the server redirects requests for this URL; else the URL itself. */
-  movedTo(url: string): string;
+  /** True if the server redirects its requests within its origin. */
+  moved(): boolean;
   close(): Promise<void>;
 }
 
@@ -583,12 +577,8 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
   let callMade = false;
   let use = 0;
   let unended: NodeJS.Timeout | undefined;
-  const moves = new Map<string, string>();
-  const movedTo = (url: string): string => {
-    let at = url;
-    for (let steps = 0; steps < MOST_MOVES; steps += 1) at = moves.get(at) ?? at;
-    return at;
-  };
+  const { href } = new URL(server.url);
+  let movedTo = href;
   const opened = (): Outlet =>
     egress.outlet({
       what: `Server "${server.name}"`,
@@ -614,7 +604,7 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
       };
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
-      const target = movedTo(String(url));
+      const target = String(url) === href ? movedTo : String(url);
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
         const response = await outlet.fetch(at, request, {
@@ -636,8 +626,7 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
             ? { response: await send(target, init) }
             : await bound.binding.send(bound.token, target, init, send, mayRepeat);
         record(isCall, facts);
-        const next = moveWithin(target, response);
-        if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
+        movedTo = moveWithin(target, response) ?? movedTo;
         return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
       } catch (error) {
         const forbidden = egressRefusalIn(error);
@@ -660,7 +649,7 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
       else tellReached = tell;
     },
     exchange: () => exchange,
-    movedTo,
+    moved: () => movedTo !== href,
     close: async () => await outlet.close(),
   };
 }
@@ -689,7 +678,7 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
   if ((status !== 307 && status !== 308) || location === null || !URL.canParse(location, from)) return undefined;
   const { origin, username, password, href } = new URL(location, from);
   const isWithin = origin === new URL(from).origin && username === '' && password === '';
-  return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
+  return isWithin ? href : undefined;
 }
 
 async function withoutLocation(response: Response): Promise<Response> {

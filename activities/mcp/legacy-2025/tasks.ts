@@ -27,8 +27,8 @@ import {
   openWire,
   RESUME,
   SessionTransport,
+  startWaiting,
   transportOptions,
-  Waiting,
   withoutStandingStream,
 } from '../session.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
@@ -251,7 +251,7 @@ async function openTaskLink(
         heard = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      const waiting = new Waiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`))).atMost(ms);
+      const waiting = startWaiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`)), { atMostMs: ms });
       let error: unknown;
       try {
         transport.answer = undefined;
@@ -266,7 +266,7 @@ async function openTaskLink(
       }
       const { answer } = transport;
       if (answer !== undefined) return { kind: 'answered', answer };
-      const { stopped } = waiting;
+      const stopped = waiting.stopped();
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
     },
     close: (kept) => leaveSession(transport, wire, kept),
