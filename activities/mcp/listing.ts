@@ -16,7 +16,7 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, isJsonObject, MAX_NESTING, nestsToo
 import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
-import { quoted, secretIds } from './classify-result.ts';
+import { quoted, scrubberFor, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
 import {
@@ -51,8 +51,6 @@ export interface ListingRequest {
   readonly kept: KeptSessions;
   /** True if the remembered facts about the server may be used; else they are learned anew. */
   readonly known: boolean;
-  /** Makes a scrubber of the connection's secrets and these. */
-  readonly scrubbing: (ids: readonly string[]) => Scrubber;
   readonly egress: Egress;
 }
 
@@ -79,7 +77,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   const { connection, signal, connectMs, priors, kept, egress } = request;
   const within = (sessionId: string | undefined): Listing => ({
     ...request,
-    scrub: request.scrubbing(secretIds(sessionId)),
+    scrub: scrubberFor(request.connection, secretIds(sessionId)),
   });
   let session: Session;
   let isWhole = false;

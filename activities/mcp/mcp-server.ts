@@ -93,11 +93,8 @@ export interface McpToolServerOptions {
   readonly legacy?: LegacyCalls;
 }
 
-interface Sending extends Pick<Questions, 'scrubbed'> {
-  readonly names: Names;
+interface Sending extends Pick<LegParts, 'names' | 'told' | 'scrubber'> {
   readonly pulse: Pulse;
-  /** Secret ids. */
-  readonly sessions: string[];
   readonly priors: Priors;
   readonly kept: KeptSessions;
   readonly options: Pick<SessionOptions, 'connectMs' | 'egress'>;
@@ -116,32 +113,27 @@ export function createMcpToolServer({
   const options = { connectMs, egress };
   return {
     list(connection, signal, { known = false } = {}) {
-      const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);
-      return listTools({ connection, signal, priors, kept, known, scrubbing, ...options });
+      return listTools({ connection, signal, priors, kept, known, ...options });
     },
 
     close: kept.close,
 
     async call(connection, call) {
-      const sessions: string[] = [];
-      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
-      let states: readonly string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      const told: string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      const scrubber = (): Scrubber => scrubberFor(connection, told);
       // A refusal may quote the session that has just begun.
-      const names = namesOf(connection, call, (text) => quoted(scrubberWith(states), text));
+      const names = namesOf(connection, call, (text) => quoted(scrubber(), text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
-      const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
-      const sending: Sending = { names, pulse, sessions, scrubbed, priors, kept, options, legacy };
+      const sending: Sending = { names, told, scrubber, pulse, priors, kept, options, legacy };
       const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const last = await sendLegs(call, { names, scrubberWith, send });
-        const { ended } = last;
-        states = last.states;
-        const scrub = scrubberWith(states);
+        const ended = await sendLegs(call, { names, told, scrubber, send });
         if (ended.kind === 'failed') return withFault(endingOfFailure(ended, names), faultOf(ended, 'call'));
         if (ended.kind !== 'answered') return ended;
-        const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
-        return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
+        const task = legacy?.begunTask(ended, names, (ids) => scrubberFor(connection, [...told, ...ids]));
+        const parts = { artifacts, scrub: scrubber(), names, asked: ended.asked };
+        return task ?? (await meaningOf(ended.answer, call, parts));
       } finally {
         pulse.stop();
       }
@@ -155,7 +147,7 @@ async function attempt(
   known: boolean,
   sending: Sending,
 ): Promise<CallEnding | Trace> {
-  const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
+  const { names, told, priors, kept } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
   // Streams that the server has left open end here. Else each call would leave one more.
   if (call.repeatable !== true || taken?.wire.isBusy() === true) await taken?.wire.reconnect();
@@ -164,11 +156,11 @@ async function attempt(
     session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    sessions.push(...secretIds(error.sessionId));
+    told.push(...secretIds(error.sessionId));
     return withFault(endingOfConnect(error.trace, names), faultOf(error.trace, 'asking'));
   }
   const { sessionId } = session.transport;
-  sessions.push(...secretIds(sessionId));
+  told.push(...secretIds(sessionId));
   if (call.task?.only === true && !takesTasks(session)) {
     await session.close();
     const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
@@ -178,11 +170,11 @@ async function attempt(
   const began = performance.now();
   let tookMs = 0;
   try {
-    trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+    trace = await sendCall(session, call, sending);
     tookMs = performance.now() - began;
   } finally {
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
-    else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
+    else await session.close(trace !== undefined && sending.legacy?.isTask(trace) === true ? 'kept' : undefined);
   }
   if (!known || trace.asked === true) return trace;
   // Perhaps the server is another one now, and says so in words that are no proof: the next session asks it.
@@ -294,12 +286,8 @@ export interface CallDeadline {
  * Sends one leg, and reports how that ended. Does not throw for the server or the network. One function, because what
  * is heard on the way changes what is kept, said and returned in the end.
  */
-async function sendCall(
-  session: Session,
-  call: ToolCall,
-  pulse: Pulse,
-  { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
-): Promise<Trace> {
+async function sendCall(session: Session, call: ToolCall, { pulse, scrubber, legacy }: Sending): Promise<Trace> {
+  const scrubbed = (value: unknown): unknown => scrubber().value(value);
   const { transport, wire } = session;
   const ending = new AbortController();
   const end = (why: Stop): void => {
@@ -485,39 +473,41 @@ const MOST_HEARD = 500;
 
 export interface LegParts {
   readonly names: Names;
-  readonly scrubberWith: (secrets: readonly string[]) => Scrubber;
+  /** Secrets that the server has given so far: the state of each leg, and ids of sessions. */
+  readonly told: string[];
+  /** Knows what was told until now. */
+  readonly scrubber: () => Scrubber;
   readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
   readonly now?: () => number;
 }
 
-/** Returns how the last leg ended, and the secrets that the server gave. */
+/** Returns how the last leg ended. */
 export async function sendLegs(
   call: ToolCall,
-  { names, scrubberWith, send, now = Date.now }: LegParts,
-): Promise<{ readonly ended: CallEnding | Trace; readonly states: readonly string[] }> {
+  { names, told, scrubber, send, now = Date.now }: LegParts,
+): Promise<CallEnding | Trace> {
   const until = now() + call.timeoutMs;
   let { input } = call;
-  const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];
   for (let legs = 1; ; legs += 1) {
     const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
-    if (ended.kind !== 'answered' || input === undefined) return { ended, states };
+    if (ended.kind !== 'answered' || input === undefined) return ended;
     if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
       continue;
     }
-    const asked = askedIn(ended.answer, (value, state) =>
-      scrubberWith(state === undefined ? states : [...states, state]).value(value),
-    );
-    if (asked === undefined) return { ended, states };
-    if (asked.kind === 'not-understood') return { ended: halfway(names, 'input_required', asked.reason), states };
-    if (asked.state !== undefined) states.push(asked.state);
+    const { answer } = ended;
+    if (answer.kind !== 'result' || answer.result['resultType'] !== 'input_required') return ended;
+    const asked = readAsked(answer.result, (value, state) => {
+      if (state !== undefined) told.push(state);
+      return scrubber().value(value);
+    });
+    if (asked.kind === 'not-understood') return halfway(names, 'input_required', asked.reason);
     const next = continued(input, asked);
     if (next === undefined) {
       const { kind: _, ...question } = asked;
-      return { ended: { kind: 'input', ...question, used: input.leg?.used ?? [] }, states };
+      return { kind: 'input', ...question, used: input.leg?.used ?? [] };
     }
-    if (legs >= MOST_LEGS)
-      return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
+    if (legs >= MOST_LEGS) return unfinished(names, `the server asked for input ${legs} times in one call`);
     // If cancelled, the next leg reports it.
     if (Object.keys(asked.requests).length === 0)
       await pause(PACE_MS, undefined, { signal: call.signal }).catch(() => undefined);
@@ -531,14 +521,6 @@ function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind:
   if (missing.length > 0) return undefined;
   const hashes = Object.values(requests).map(({ hash }) => hash);
   return { ...input, leg: { responses, ...defined({ state }), used: [...used, ...hashes] } };
-}
-
-function askedIn(
-  answer: RawAnswer,
-  scrubbed: (value: unknown, state: string | undefined) => unknown,
-): Asked | undefined {
-  if (answer.kind !== 'result' || answer.result['resultType'] !== 'input_required') return undefined;
-  return readAsked(answer.result, scrubbed);
 }
 
 /**

@@ -80,7 +80,7 @@ export interface Session {
   close(kept?: 'kept'): Promise<void>;
 }
 
-/** A session could not be opened; nothing was asked of any tool. */
+/** Nothing was asked of any tool. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
   readonly trace: ConnectTrace;
@@ -111,8 +111,7 @@ const noValidator: jsonSchemaValidator = {
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, connectMs, signal, egress, asks } = options;
   const { url, protocol, accessToken, renewal } = connection;
-  const hasAsked = (): boolean => transport.asked;
-  const wire = openWire({ egress, server: connection, hasAsked });
+  const wire = openWire({ egress, server: connection, hasAsked: () => transport.asked });
   const http =
     accessToken === undefined || !renewal
       ? wire.fetch
@@ -165,8 +164,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
   }
-  const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
-  return { client, transport, wire, learned: learnedBy(client), moved: wire.moved(), close };
+  return {
+    client,
+    transport,
+    wire,
+    learned: learnedBy(client),
+    moved: wire.moved(),
+    close: (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client),
+  };
 }
 
 /**
@@ -181,10 +186,12 @@ export async function leaveSession(
   before: Promise<void> = Promise.resolve(),
   client: Pick<Client, 'close'> = transport,
 ): Promise<void> {
-  if (kept === undefined) {
-    const said = before.then(() => (transport.sessionId === undefined ? undefined : transport.terminateSession()));
-    await patiently(said, LEAVE_MS);
-  }
+  // Without a session id it sends nothing.
+  if (kept === undefined)
+    await patiently(
+      before.then(() => transport.terminateSession()),
+      LEAVE_MS,
+    );
   await client.close().catch(() => {});
   await wire.close();
 }
@@ -370,30 +377,26 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   }
 
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
-    const single = Array.isArray(message) ? undefined : message;
-    const awaited = single === undefined ? undefined : awaitedIn(single);
-    if (single !== undefined && awaited !== undefined) {
-      this.answer = undefined;
-      this.asked = false;
-      this.#awaited = awaited;
-      const ended = (): void => this.#unlessAnswered(awaited, () => this.onLost?.());
-      await super.send(single, {
-        ...options,
-        onresumptiontoken: (eventId) => this.#unlessAnswered(awaited, () => this.onPassed?.(awaited, eventId)),
-        onRequestStreamEnd: () => {
-          options?.onRequestStreamEnd?.();
-          ended();
-        },
-      });
-      if (!this.#streaming()) ended();
-      return;
-    }
-    if (single !== undefined && !('method' in single) && single.id !== undefined)
-      return await this.#say(single, single.id, options);
+    if (Array.isArray(message)) throw new Error('the SDK sends no batches');
+    const awaited = awaitedIn(message);
+    if (awaited !== undefined) return await this.#ask(message, awaited, options);
+    if (!('method' in message) && message.id !== undefined) return await this.#say(message, message.id, options);
     const sending = super.send(this.#asks ? declaring(message) : message, options);
-    if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
-      this.#notices.add(sending);
+    if ('method' in message && message.method === 'notifications/cancelled') this.#notices.add(sending);
     await sending;
+  }
+
+  async #ask(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
+    this.answer = undefined;
+    this.asked = false;
+    this.#awaited = id;
+    const ended = (): void => this.#unlessAnswered(id, () => this.onLost?.());
+    await super.send(message, {
+      ...options,
+      onresumptiontoken: (eventId) => this.#unlessAnswered(id, () => this.onPassed?.(id, eventId)),
+      onRequestStreamEnd: ended,
+    });
+    if (!this.#streaming()) ended();
   }
 
   /** Gives the server our answer to a request of its own. */
@@ -476,8 +479,8 @@ export function startWaiting(
   };
 }
 
-function declaring(message: JSONRPCMessage | JSONRPCMessage[]): JSONRPCMessage | JSONRPCMessage[] {
-  if (Array.isArray(message) || !isJSONRPCRequest(message) || message.method !== 'initialize') return message;
+function declaring(message: JSONRPCMessage): JSONRPCMessage {
+  if (!isJSONRPCRequest(message) || message.method !== 'initialize') return message;
   return { ...message, params: { ...message.params, capabilities: ASKING } };
 }
 

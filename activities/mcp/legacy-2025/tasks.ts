@@ -251,7 +251,9 @@ async function openTaskLink(
         heard = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      const waiting = startWaiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`)), { atMostMs: ms });
+      const waiting = startWaiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`)), {
+        atMostMs: ms,
+      });
       let error: unknown;
       try {
         transport.answer = undefined;
