@@ -20,11 +20,11 @@ import {
   type TokenEndpointResponse,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
+import type { OAuthClient, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import { isSecurelyReached } from '../../domain/text/urls.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
-import { tokenError } from './port.ts';
+import { tokenError, type TokenRequest } from './port.ts';
 import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
 import type { ServerWords } from './server-words.ts';
@@ -46,14 +46,13 @@ export interface TokenSource {
 /** RFC 7009 §2.1. */
 export type TokenHint = 'access_token' | 'refresh_token';
 
-interface TokenAsk {
-  /** The tool server, for errors. */
-  readonly server: string;
+export interface TokenAsk {
+  readonly request: TokenRequest;
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly exchange: Exchange;
-  /** Makes the key for which the token is requested, by the algorithms of proofs that the server states to take. */
-  readonly keyFor?: (algorithms: unknown) => Promise<ProofKey | undefined>;
+  /** Absent for a token that no tool server is shown. */
+  readonly senderConstrained?: SenderConstrained;
 }
 
 export interface TokenAnswer {
@@ -66,7 +65,7 @@ export interface TokenAnswer {
 export class ConfiguredClient {
   readonly #client: OAuthClient;
   readonly #source: TokenSource;
-  /** True once the server knows this client by a secret in the body, and not by HTTP Basic. */
+  /** True while the server knows this client by a secret in the body, and not by HTTP Basic. */
   #posts = false;
 
   constructor(client: OAuthClient, source: TokenSource) {
@@ -88,11 +87,12 @@ export class ConfiguredClient {
 
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
-    const { exchange, keyFor } = ask;
+    const { exchange, request, grantType, senderConstrained: mode } = ask;
+    const { servers, words } = this.#source;
     const shown: string[] = [];
-    return await this.#toldIfFailed(ask, async () => {
-      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
-      const key = await keyFor?.(metadata.dpop_signing_alg_values_supported);
+    return await this.#toldIfFailed({ server: request.server, exchange, grantType }, async () => {
+      const { dpop_signing_alg_values_supported: algorithms } = await servers.metadataOf(this.issuer, exchange);
+      const key = mode && (await words.keyFor(mode, request, algorithms));
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
         return await this.#asClient(ask, key, shown);
@@ -102,7 +102,7 @@ export class ConfiguredClient {
   }
 
   async #toldIfFailed<Value>(
-    { server, exchange, grantType }: Pick<TokenAsk, 'server' | 'exchange'> & Partial<Pick<TokenAsk, 'grantType'>>,
+    asked: Omit<Parameters<typeof oauthFailure>[1], 'issuer'>,
     use: () => Promise<Value>,
   ): Promise<Value> {
     try {
@@ -110,7 +110,7 @@ export class ConfiguredClient {
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
-      throw oauthFailure(error, { server, issuer: this.issuer, grantType, exchange });
+      throw oauthFailure(error, { ...asked, issuer: this.issuer });
     }
   }
 
@@ -119,31 +119,28 @@ export class ConfiguredClient {
    * know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
-    const { server, exchange } = ask;
-    const posts = this.#posts;
     try {
-      return await this.#asked(ask, key, shown, posts);
+      return await this.#asked(ask, key, shown);
     } catch (error) {
-      if (this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
-      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+      if (this.#posts || this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
+      const metadata = await this.#source.servers.metadataOf(this.issuer, ask.exchange);
       if (!takesBoth(metadata.token_endpoint_auth_methods_supported)) throw error;
     }
-    const answer = await this.#asked(ask, key, shown, !posts);
-    this.#posts = !posts;
-    const way = posts ? 'client_secret_basic' : 'client_secret_post';
-    this.#source.warn('an authorization server takes the secret of its client in one way alone', { server, way });
+    this.#posts = true;
+    const answer = await this.#asked(ask, key, shown);
+    const facts = { server: ask.request.server, way: 'client_secret_post' };
+    this.#source.warn('an authorization server takes the secret of its client in one way alone', facts);
     return answer;
   }
 
   /** @param shown gets all that is sent as a secret, each time anew: a client's assertion is used once */
   async #asked(
-    { server, grantType, parameters, exchange }: TokenAsk,
+    { request: { server }, grantType, parameters, exchange }: TokenAsk,
     key: ProofKey | undefined,
     shown: string[],
-    posts: boolean,
   ): Promise<TokenEndpointResponse> {
     const { issuer, clientId } = this.#client;
-    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange, posts);
+    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
     shown.push(...secrets);
     const client = { client_id: clientId };
     const form = new URLSearchParams(parameters);
@@ -159,7 +156,7 @@ export class ConfiguredClient {
     const { issuer, clientId } = this.#client;
     const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
     if (endpoint === undefined) return;
-    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
+    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
     const additionalParameters = { token_type_hint: hint };
     const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
     await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
@@ -174,21 +171,17 @@ export class ConfiguredClient {
   }
 
   forget(): void {
+    this.#posts = false;
     this.#source.servers.forget(this.issuer);
   }
 
   /** Makes the proof that this worker is the client, and lists it as secrets, in every form in which it travels. */
-  async #authenticated(
-    server: string,
-    endpoint: 'token_endpoint' | 'revocation_endpoint',
-    exchange: Exchange,
-    posts: boolean,
-  ) {
+  async #authenticated(server: string, endpoint: 'token_endpoint' | 'revocation_endpoint', exchange: Exchange) {
     const { clientId, clientSecret } = this.#client;
     const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
     if (clientSecret !== undefined) {
-      const auth = authenticationFor(metadata, clientSecret, server, posts);
+      const auth = authenticationFor(metadata, clientSecret, server, this.#posts);
       return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
     }
     const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
