@@ -28,24 +28,19 @@ export interface KeptSessions {
 
 export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
   let isOver = false;
-  const ending = new Set<Promise<void>>();
-  const end = (session: Session): void => {
-    const ended = session.close().finally(() => ending.delete(ended));
-    ending.add(ended);
-  };
   const kept = new LRUCache<string, Session>({
     max: MOST_KEPT,
     ttl: idleMs,
     ttlAutopurge: true,
     dispose: (session, _, reason) => {
-      if (reason !== 'delete') end(session);
+      if (reason !== 'delete') void session.close();
     },
   });
   return {
     take(connection) {
       const key = keyOf(connection);
-      const session = key === undefined ? undefined : kept.get(key);
-      if (key === undefined || session === undefined) return undefined;
+      if (key === undefined) return undefined;
+      const session = kept.get(key);
       kept.delete(key);
       return session;
     },
@@ -62,11 +57,9 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
     },
     async close() {
       isOver = true;
-      for (const [key, session] of kept.entries()) {
-        kept.delete(key);
-        end(session);
-      }
-      await Promise.all(ending);
+      const sessions = [...kept.values()];
+      kept.clear();
+      await Promise.all(sessions.map((session) => session.close()));
     },
   };
 }

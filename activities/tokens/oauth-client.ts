@@ -65,7 +65,7 @@ export interface TokenAnswer {
 export class ConfiguredClient {
   readonly #client: OAuthClient;
   readonly #source: TokenSource;
-  /** True while the server knows this client by a secret in the body, and not by HTTP Basic. */
+  /** True once the server knows this client by a secret in the body, and not by HTTP Basic. */
   #posts = false;
 
   constructor(client: OAuthClient, source: TokenSource) {
@@ -119,16 +119,17 @@ export class ConfiguredClient {
    * know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
+    const posts = this.#posts;
     try {
-      return await this.#asked(ask, key, shown);
+      return await this.#asked(ask, key, shown, posts);
     } catch (error) {
-      if (this.#posts || this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
+      if (this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
       const metadata = await this.#source.servers.metadataOf(this.issuer, ask.exchange);
       if (!takesBoth(metadata.token_endpoint_auth_methods_supported)) throw error;
     }
-    this.#posts = true;
-    const answer = await this.#asked(ask, key, shown);
-    const facts = { server: ask.request.server, way: 'client_secret_post' };
+    const answer = await this.#asked(ask, key, shown, !posts);
+    this.#posts = !posts;
+    const facts = { server: ask.request.server, way: posts ? 'client_secret_basic' : 'client_secret_post' };
     this.#source.warn('an authorization server takes the secret of its client in one way alone', facts);
     return answer;
   }
@@ -138,9 +139,10 @@ export class ConfiguredClient {
     { request: { server }, grantType, parameters, exchange }: TokenAsk,
     key: ProofKey | undefined,
     shown: string[],
+    posts: boolean,
   ): Promise<TokenEndpointResponse> {
     const { issuer, clientId } = this.#client;
-    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
+    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange, posts);
     shown.push(...secrets);
     const client = { client_id: clientId };
     const form = new URLSearchParams(parameters);
@@ -156,7 +158,7 @@ export class ConfiguredClient {
     const { issuer, clientId } = this.#client;
     const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
     if (endpoint === undefined) return;
-    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
+    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
     const additionalParameters = { token_type_hint: hint };
     const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
     await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
@@ -171,17 +173,21 @@ export class ConfiguredClient {
   }
 
   forget(): void {
-    this.#posts = false;
     this.#source.servers.forget(this.issuer);
   }
 
   /** Makes the proof that this worker is the client, and lists it as secrets, in every form in which it travels. */
-  async #authenticated(server: string, endpoint: 'token_endpoint' | 'revocation_endpoint', exchange: Exchange) {
+  async #authenticated(
+    server: string,
+    endpoint: 'token_endpoint' | 'revocation_endpoint',
+    exchange: Exchange,
+    posts: boolean,
+  ) {
     const { clientId, clientSecret } = this.#client;
     const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
     this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
     if (clientSecret !== undefined) {
-      const auth = authenticationFor(metadata, clientSecret, server, this.#posts);
+      const auth = authenticationFor(metadata, clientSecret, server, posts);
       return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
     }
     const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
