@@ -260,17 +260,13 @@ function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
 // Another token for a connection on which people are asked: the call's own may expire while they think. It is requested
 // without the proof of the call, which is in one token only (INV-S2), and ends with the call (INV-S1).
 
-export interface Renewing extends TokenRenewal {
-  release(): void;
-}
-
 /** @param onMinted called before anyone else sees the new token */
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
   { accessToken, binding }: MintedToken,
   onMinted: (token: MintedToken) => void,
-): Renewing | undefined {
+): (TokenRenewal & { readonly release: () => void }) | undefined {
   if (accessToken === undefined) return undefined;
   const minted: MintedToken[] = [];
   const bindingOf: TokenRenewal['bindingOf'] = (shown) => minted.find((one) => one.accessToken === shown)?.binding;

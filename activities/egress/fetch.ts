@@ -13,6 +13,7 @@ import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { causesOf } from '../kit/network.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
@@ -328,15 +329,7 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
 // 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
 // 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
 
-/** `egress` of the configuration. */
-export interface EgressRules {
-  /** Allows this machine, in clear too. */
-  readonly allowLoopback: boolean;
-  /** Allows plain HTTP to other machines. */
-  readonly allowInsecure: boolean;
-  /** CIDR ranges within private ones. */
-  readonly allowPrivate: readonly string[];
-}
+export type EgressRules = Pick<Config['egress'], 'allowLoopback' | 'allowInsecure' | 'allowPrivate'>;
 
 const NAT64 = holding('64:ff9b::/96');
 const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';

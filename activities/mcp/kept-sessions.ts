@@ -17,16 +17,9 @@ import type { Session } from './session.ts';
 const IDLE_MS = 30_000;
 const MOST_KEPT = 500;
 
-export interface KeptSessions {
-  /** Hands the session of this connection over; undefined if none is kept, or another call has it. */
-  take(connection: ServerConnection): Session | undefined;
-  /** Keeps an open session for the next call of its run, or ends it. */
-  keepOrEnd(connection: ServerConnection, session: Session): Promise<void>;
-  /** Ends all of them, and from now on each that is handed back. */
-  close(): Promise<void>;
-}
+export type KeptSessions = ReturnType<typeof createKeptSessions>;
 
-export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
+export function createKeptSessions(idleMs = IDLE_MS) {
   let isOver = false;
   const kept = new LRUCache<string, Session>({
     max: MOST_KEPT,
@@ -37,14 +30,16 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
     },
   });
   return {
-    take(connection) {
+    /** Hands the session of this connection over; undefined if none is kept, or another call has it. */
+    take(connection: ServerConnection): Session | undefined {
       const key = keyOf(connection);
       if (key === undefined) return undefined;
       const session = kept.get(key);
       kept.delete(key);
       return session;
     },
-    async keepOrEnd(connection, session) {
+    /** Keeps an open session for the next call of its run, or ends it. */
+    async keepOrEnd(connection: ServerConnection, session: Session): Promise<void> {
       const key = keyOf(connection);
       // A server of 2026-07-28 has no session that could be saved.
       if (isOver || key === undefined || session.learned.kind !== 'legacy' || kept.has(key)) await session.close();
@@ -55,7 +50,8 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
         kept.set(key, session);
       }
     },
-    async close() {
+    /** Ends all of them, and from now on each that is handed back. */
+    async close(): Promise<void> {
       isOver = true;
       const sessions = [...kept.values()];
       kept.clear();

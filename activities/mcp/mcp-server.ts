@@ -82,9 +82,12 @@ const CONNECT_MS = 10_000;
 /** The least time in which a call is sent once more. */
 const LEAST_MS = 1_000;
 
-export interface McpToolServerOptions {
+export interface McpReach {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
+}
+
+export interface McpToolServerOptions extends McpReach {
   readonly connectMs?: number;
   /** How long a session of a run is kept without a call. */
   readonly keptMs?: number;
@@ -267,14 +270,7 @@ interface Questions {
   readonly scrubbed: (value: unknown) => unknown;
 }
 
-/** The time that a call has, which stands still while people are asked. */
-export interface CallDeadline {
-  /** Stops the time, until every holder has called the function that it got. */
-  hold(): () => void;
-  /** Time that it has stood still so far. */
-  heldMs(): number;
-  stop(): void;
-}
+export type CallDeadline = ReturnType<typeof startDeadline>;
 
 /**
  * Sends one leg, and reports how that ended. Does not throw for the server or the network. One function, because what
@@ -405,10 +401,11 @@ function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
 }
 
 /**
+ * Starts the time that a call has, which stands still while people are asked.
  * @param onPassed called once, when the time is over
  * @param onGoesOn called each time the time runs again
  */
-export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
+export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void) {
   let leftMs = timeoutMs;
   let runningSince = performance.now();
   let heldMs = 0;
@@ -422,7 +419,8 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
   };
   let timer = setTimeout(pass, leftMs);
   return {
-    hold: () => {
+    /** Stops the time, until every holder has called the function that it got. */
+    hold: (): (() => void) => {
       holders += 1;
       if (holders === 1) {
         clearTimeout(timer);
@@ -443,8 +441,9 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
         onGoesOn?.();
       };
     },
-    heldMs: () => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
-    stop: () => {
+    /** Time that it has stood still so far. */
+    heldMs: (): number => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
+    stop: (): void => {
       isOver = true;
       clearTimeout(timer);
     },

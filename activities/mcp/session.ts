@@ -249,14 +249,10 @@ const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
 const MAX_BYTES = 16_384;
 
-export interface Priors {
-  recall(connection: ServerConnection): PriorDiscovery | undefined;
-  learn(connection: ServerConnection, session: Pick<Session, 'learned' | 'moved'>): void;
-  forget(connection: ServerConnection): void;
-}
+export type Priors = ReturnType<typeof createPriors>;
 
 /** @param now ms of a clock that only goes forward */
-export function createPriors(now: () => number = () => performance.now()): Priors {
+export function createPriors(now: () => number = () => performance.now()) {
   const known = new LRUCache<string, PriorDiscovery>({
     max: MAX_SERVERS,
     ttl: MAX_AGE_MS,
@@ -264,16 +260,14 @@ export function createPriors(now: () => number = () => performance.now()): Prior
     perf: { now },
   });
   return {
-    recall: (connection) => known.get(keyOf(connection)),
-    learn(connection, { learned: prior, moved }) {
+    recall: (connection: ServerConnection): PriorDiscovery | undefined => known.get(keyOf(connection)),
+    learn(connection: ServerConnection, { learned: prior, moved }: Pick<Session, 'learned' | 'moved'>): void {
       if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
       known.set(keyOf(connection), prior);
     },
-    forget(connection) {
-      known.delete(keyOf(connection));
-    },
+    forget: (connection: ServerConnection): void => void known.delete(keyOf(connection)),
   };
 }
 
@@ -441,12 +435,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
 /** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
 export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
-export interface Waiting {
-  /** The first reason to stop. */
-  readonly stopped: () => Stop | undefined;
-  readonly stop: (why: Stop) => void;
-  readonly over: () => void;
-}
+export type Waiting = ReturnType<typeof startWaiting>;
 
 /**
  * Begins to wait for an answer over this transport.
@@ -457,7 +446,7 @@ export function startWaiting(
   signal: AbortSignal,
   onStop: (why: Stop) => void,
   { atMostMs, cancelled = () => 'cancelled' }: { readonly atMostMs?: number; readonly cancelled?: () => Stop } = {},
-): Waiting {
+) {
   let stopped: Stop | undefined;
   const stop = (why: Stop): void => {
     stopped ??= why;
@@ -469,9 +458,10 @@ export function startWaiting(
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   return {
-    stopped: () => stopped,
+    /** The first reason to stop. */
+    stopped: (): Stop | undefined => stopped,
     stop,
-    over: () => {
+    over: (): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       transport.onLost = undefined;

@@ -15,7 +15,6 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
-import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
@@ -31,6 +30,7 @@ import {
   transportOptions,
   withoutStandingStream,
 } from '../session.ts';
+import type { McpReach } from '../mcp-server.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { ownValue } from '../../kit/json.ts';
 
@@ -67,11 +67,6 @@ export type TaskReport =
 
 export interface TaskServer {
   ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
-}
-
-interface McpReach {
-  readonly artifacts: ArtifactStore;
-  readonly egress: Egress;
 }
 
 interface Asking extends McpReach {
