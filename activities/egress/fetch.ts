@@ -244,14 +244,12 @@ function headOf({ status, statusText, headers }: Response): ResponseInit {
   };
 }
 
-/** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
-type Gauge = (before: number, after: number | undefined) => string | undefined;
-
-function gauge(most: number, unit: string, perEvent: boolean): Gauge {
+function gauge(most: number, unit: string, perEvent: boolean) {
   const mostInAll = perEvent ? most * MOST_FULL_EVENTS : most;
   let count = 0;
   let all = 0;
-  return (before, after) => {
+  /** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
+  return (before: number, after: number | undefined): string | undefined => {
     const whole = count + before;
     count = after ?? whole;
     all += before + (after ?? 0);

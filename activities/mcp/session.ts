@@ -532,23 +532,7 @@ export interface Exchange {
   readonly forbidden?: CountersignError;
 }
 
-export interface Wire {
-  readonly fetch: FetchLike;
-  /** False only if nothing can have been sent since the session, or its latest rest, began. */
-  reached(): boolean;
-  /** Forgets the facts of earlier exchanges; the connection stays. */
-  rest(): void;
-  /** True while an answer is not at its end. */
-  isBusy(): boolean;
-  /** Has the next request connect anew. */
-  reconnect(): Promise<void>;
-  /** Calls `tell` once that is so. */
-  onReached(tell: () => void): void;
-  exchange(): Exchange;
-  /** True if the server redirects its requests within its origin. */
-  moved(): boolean;
-  close(): Promise<void>;
-}
+export type Wire = ReturnType<typeof openWire>;
 
 export interface WireOptions {
   readonly egress: Egress;
@@ -558,7 +542,7 @@ export interface WireOptions {
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
-export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
+export function openWire({ egress, server, hasAsked }: WireOptions) {
   let reached = false;
   let tellReached = (): void => undefined;
   const reach = (): void => {
@@ -587,63 +571,70 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
     outlet = opened();
     await used.close();
   };
+  const fetch: FetchLike = async (url, init) => {
+    clearTimeout(unended);
+    const ofUse = use;
+    // The stream of an earlier use may still end.
+    const record = (isCall: boolean, update: Exchange): void => {
+      if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
+    };
+    const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
+    callMade ||= isCall;
+    const target = String(url) === href ? movedTo : String(url);
+    const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
+      if (ofUse === use && (isCall || !callMade)) exchange = {};
+      const response = await outlet.fetch(at, request, {
+        onTooLarge: () => record(isCall, { tooLarge: true }),
+        onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+      });
+      record(isCall, {
+        status: response.status,
+        streamed: isEventStream(response),
+        ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
+      });
+      return response;
+    };
+    try {
+      const bound = boundTokenIn(init, server);
+      const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
+      const { response, ...facts }: BoundAnswer =
+        bound === undefined
+          ? { response: await send(target, init) }
+          : await bound.binding.send(bound.token, target, init, send, mayRepeat);
+      record(isCall, facts);
+      movedTo = moveWithin(target, response) ?? movedTo;
+      return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
+    } catch (error) {
+      const forbidden = egressRefusalIn(error);
+      if (forbidden !== undefined) record(isCall, { forbidden });
+      throw error;
+    }
+  };
   return {
-    fetch: async (url, init) => {
-      clearTimeout(unended);
-      const ofUse = use;
-      // The stream of an earlier use may still end.
-      const record = (isCall: boolean, update: Exchange): void => {
-        if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
-      };
-      const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
-      callMade ||= isCall;
-      const target = String(url) === href ? movedTo : String(url);
-      const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
-        if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const response = await outlet.fetch(at, request, {
-          onTooLarge: () => record(isCall, { tooLarge: true }),
-          onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
-        });
-        record(isCall, {
-          status: response.status,
-          streamed: isEventStream(response),
-          ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
-        });
-        return response;
-      };
-      try {
-        const bound = boundTokenIn(init, server);
-        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
-        const { response, ...facts }: BoundAnswer =
-          bound === undefined
-            ? { response: await send(target, init) }
-            : await bound.binding.send(bound.token, target, init, send, mayRepeat);
-        record(isCall, facts);
-        movedTo = moveWithin(target, response) ?? movedTo;
-        return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
-      } catch (error) {
-        const forbidden = egressRefusalIn(error);
-        if (forbidden !== undefined) record(isCall, { forbidden });
-        throw error;
-      }
-    },
-    reached: () => reached,
-    rest: () => {
+    fetch,
+    /** False only if nothing can have been sent since the session, or its latest rest, began. */
+    reached: (): boolean => reached,
+    /** Forgets the facts of earlier exchanges; the connection stays. */
+    rest: (): void => {
       use += 1;
       exchange = {};
       callMade = false;
       reached = false;
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
-    isBusy: () => outlet.isBusy(),
+    /** True while an answer is not at its end. */
+    isBusy: (): boolean => outlet.isBusy(),
+    /** Has the next request connect anew. */
     reconnect,
-    onReached: (tell) => {
+    /** Calls `tell` once something can have been sent. */
+    onReached: (tell: () => void): void => {
       if (reached) tell();
       else tellReached = tell;
     },
-    exchange: () => exchange,
-    moved: () => movedTo !== href,
-    close: async () => await outlet.close(),
+    exchange: (): Exchange => exchange,
+    /** True if the server redirects its requests within its origin. */
+    moved: (): boolean => movedTo !== href,
+    close: async (): Promise<void> => await outlet.close(),
   };
 }
 

@@ -214,17 +214,9 @@ function failedWithout(reason: string): CallEnding {
   return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
 }
 
-interface TaskLink {
-  ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace>;
-  /** @param kept the task is not over: its session is left open */
-  close(kept?: 'kept'): Promise<void>;
-}
+type TaskLink = Awaited<ReturnType<typeof openTaskLink>>;
 
-async function openTaskLink(
-  connection: ServerConnection,
-  { id, signal }: TaskQuestion,
-  egress: Egress,
-): Promise<TaskLink> {
+async function openTaskLink(connection: ServerConnection, { id, signal }: TaskQuestion, egress: Egress) {
   const wire = openWire({ egress, server: connection });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
@@ -240,7 +232,7 @@ async function openTaskLink(
   await transport.start();
   let next = firstId();
   return {
-    async ask(method, ms) {
+    async ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace> {
       const over = new AbortController();
       const answered = new Promise<void>((resolve) => {
         heard = resolve;
@@ -266,7 +258,8 @@ async function openTaskLink(
       const stopped = waiting.stopped();
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
     },
-    close: (kept) => leaveSession(transport, wire, kept),
+    /** @param kept the task is not over: its session is left open */
+    close: (kept?: 'kept'): Promise<void> => leaveSession(transport, wire, kept),
   };
 }
 
