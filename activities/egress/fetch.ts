@@ -22,7 +22,6 @@ import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './addr
 const MAX_HEADER_BYTES = 16_384;
 
 export interface BodyWatch {
-  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
@@ -43,7 +42,6 @@ export type ByteCap = Bounds & BodyWatch;
 export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
 
 export interface OutletOptions extends Bounds {
-  /** Names the field or the server in errors. */
   readonly what: string;
   /** URLs whose origins may be asked. */
   readonly to: readonly string[];
@@ -59,7 +57,6 @@ export interface Outlet {
   readonly fetch: GuardedFetch;
   /** True while a request waits, or an answer is not at its end. */
   isBusy(): boolean;
-  /** Ends the outlet's connections. */
   close(): Promise<void>;
 }
 
@@ -70,7 +67,6 @@ export interface Egress {
    * @throws CountersignError `EGRESS_FORBIDDEN`; an error of the network, if the name has no address
    */
   address(what: string, hostname: string): Promise<string>;
-  /** Opens an outlet with connections of its own. */
   outlet(options: OutletOptions): Outlet;
 }
 
@@ -134,7 +130,6 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
   };
 }
 
-/** Tells when undici begins to write a request. */
 class WatchedAgent extends Agent {
   readonly #onWriting: (() => void) | undefined;
 
@@ -177,7 +172,6 @@ function unlisted(origin: string): string {
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
 
-/** Thrown into the body's reader. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
   constructor(most: string) {

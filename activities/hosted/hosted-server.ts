@@ -84,7 +84,6 @@ export function createChoosingServer(local: ToolServer, hosted: ToolServer): Too
 }
 
 export function createHostedServer({ artifacts, models }: HostedServerParts): ToolServer {
-  /** Names of models whose provider has made a call unasked. */
   const breached = new Set<string>();
   return {
     list: async (connection, signal) => {
@@ -155,7 +154,6 @@ async function called(
   return await meaningOf(made, asked);
 }
 
-/** Returns the model, or why there is none. */
 function hostingOf(
   models: HostedServerParts['models'],
   breached: ReadonlySet<string>,
@@ -179,7 +177,6 @@ function listingBody(connection: ServerConnection): JsonObject {
   return { ...body, tool_choice: 'none' };
 }
 
-/** A call that is being made. */
 interface Asked {
   readonly hosting: HostingModel & { readonly name: string };
   readonly connection: ServerConnection;
@@ -191,7 +188,6 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Returns the request that approves the call, or why there is none. */
 async function approvalOf(asking: Asked): Promise<{ readonly body: JsonObject } | { readonly ending: CallEnding }> {
   const { hosting, connection, call, request, names, signal } = asking;
   const { name } = call.definition;
@@ -259,7 +255,6 @@ interface SeenCalls {
   readonly done: JsonObject[];
 }
 
-/** Watches an answer for calls. */
 function watching(seen: SeenCalls): Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'> {
   return {
     onAnswer: () => (seen.answered = true),
@@ -347,7 +342,6 @@ function forbiddenBy(error: unknown): CallEnding | undefined {
   return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
 }
 
-/** Returns undefined if the status does not prove that nothing was done. */
 function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {
   if (status === undefined || !REFUSING.has(status)) return undefined;
   const isGone = fieldsOf(body['error'])['code'] === 'previous_response_not_found';

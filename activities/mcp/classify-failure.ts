@@ -307,7 +307,6 @@ export type Trace =
       /** Finds the session again; set if the call was sent as a task. */
       readonly session?: { readonly sessionId?: string; readonly version?: string };
     }
-  /** No readable answer came. */
   | {
       readonly kind: 'failed';
       readonly error: unknown;

@@ -225,7 +225,6 @@ const MAX_LABEL_CHARACTERS = 200;
 
 const DROPPED = Symbol('dropped');
 
-/** Undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
@@ -351,7 +350,6 @@ function labelOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, MAX_LABEL_CHARACTERS) : undefined;
 }
 
-/** A result that is too large for the model and for history. */
 export interface Whole {
   readonly content: readonly ResultPart[];
   readonly structured?: JsonValue;

@@ -38,7 +38,6 @@ export function createKeptSessions(idleMs = IDLE_MS) {
       kept.delete(key);
       return session;
     },
-    /** Keeps an open session for the next call of its run, or ends it. */
     async keepOrEnd(connection: ServerConnection, session: Session): Promise<void> {
       const key = keyOf(connection);
       // A server of 2026-07-28 has no session that could be saved.

@@ -222,7 +222,6 @@ const TWICE = 'the server lists this name more than once';
 
 interface Listed {
   readonly name: string;
-  /** The definition, or why there can be none. */
   read: ToolDefinition | string;
   bytes: number;
 }

@@ -189,7 +189,6 @@ async function attempt(
   return await attempt(connection, { ...call, timeoutMs }, false, sending);
 }
 
-/** True if nothing of the call is left in its session. */
 function isWhole(trace: Trace): boolean {
   return trace.kind === 'answered' && trace.answer.kind === 'result' && trace.asked === undefined;
 }
@@ -441,7 +440,6 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
         onGoesOn?.();
       };
     },
-    /** Time that it has stood still so far. */
     heldMs: (): number => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
     stop: (): void => {
       isOver = true;
@@ -474,7 +472,6 @@ export interface LegParts {
   readonly now?: () => number;
 }
 
-/** Returns how the last leg ended. */
 export async function sendLegs(
   call: ToolCall,
   { names, told, scrubber, send, now = Date.now }: LegParts,

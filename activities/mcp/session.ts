@@ -319,7 +319,6 @@ export type RawAnswer =
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
   /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
   readonly streaming: () => boolean;
-  /** The server may ask people. */
   readonly asks?: boolean;
 }
 
@@ -343,7 +342,6 @@ export function transportOptions({
 /** The client's capabilities: neither sampling nor roots. */
 export const ASKING = { elicitation: { form: {}, url: {} } };
 
-/** Transport of one session; it keeps the answer to one request at a time. */
 export class SessionTransport extends StreamableHTTPClientTransport {
   /** The answer to the latest request about a tool, a task or a resource. */
   answer: RawAnswer | undefined;
@@ -393,7 +391,6 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (!this.#streaming()) ended();
   }
 
-  /** Gives the server our answer to a request of its own. */
   async #say(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
     const whose = 'result' in message && Object.keys(message.result).length > 0 ? 'people' : 'ours';
     try {
@@ -458,7 +455,6 @@ export function startWaiting(
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   return {
-    /** The first reason to stop. */
     stopped: (): Stop | undefined => stopped,
     stop,
     over: (): void => {
@@ -517,17 +513,13 @@ const IDLE_MS = 1_000;
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 /** Facts of the answer to the latest request, or to the one with an idempotency key once that was made. */
-export interface Exchange {
+export interface Exchange extends Omit<BoundAnswer, 'response'> {
   readonly status?: number;
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
-  /** The server refused the latest proof for want of its nonce. */
-  readonly nonceWanted?: boolean;
-  /** It refused a bound token, and offered no way to show one. */
-  readonly declined?: boolean;
   /** Why it was not sent at all. */
   readonly forbidden?: CountersignError;
 }
@@ -670,7 +662,6 @@ async function withoutLocation(response: Response): Promise<Response> {
   return new Response(null, { status: response.status });
 }
 
-/** In one session. */
 const MOST_RENEWALS = 20;
 
 /** @param isForNonce true if the latest answer refuses the proof for want of its nonce, and not the token */

@@ -58,9 +58,7 @@ interface GrantedContext {
     readonly senderConstrained: SenderConstrained;
   };
   readonly request: Pick<TokenRequest, 'server' | 'refused'>;
-  /** The secrets with which the token was asked for. */
   readonly secrets: readonly string[];
-  /** Key for which the token was requested. */
   readonly key?: ProofKey | undefined;
   readonly now: number;
 }
@@ -115,7 +113,6 @@ function namesOf(scopes: readonly string[], secrets: readonly string[]): string 
   return named.join(' ');
 }
 
-/** Returns true if the token is bound to the key of the call, and false if it is a bearer token that may be used. */
 function checkConstraint(type: string, claims: UnverifiedClaims | undefined, context: GrantedContext): boolean {
   const {
     credentials: { issuer, senderConstrained },

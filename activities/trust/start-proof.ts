@@ -38,7 +38,6 @@ export interface StartProofParts {
   readonly config: Pick<Config, 'servers' | 'models'>;
 }
 
-/** The claims of a dispatch about its run, to be compared. */
 export interface RunClaims {
   readonly run: RunIdentity;
   readonly server: ServerBinding;

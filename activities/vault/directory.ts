@@ -44,7 +44,6 @@ const REMOVED = 'removed\n';
 
 interface Newest {
   readonly version: number;
-  /** Undefined if the entry was removed. */
   readonly found: (z.infer<typeof Content> & { readonly keyId: string }) | undefined;
 }
 

@@ -45,7 +45,6 @@ export interface AskedAnswer extends Omit<
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
   readonly point: ResumePoint;
-  /** The same point, sealed. */
   readonly resume: SealedState;
   /** The answer may be a task: its session is then left open. */
   readonly mayBeTask?: true;
@@ -172,7 +171,6 @@ class AnswerStream {
     return await this.#ended;
   }
 
-  /** Opens the stream after the last event, as often as it ends without the answer. */
   async #follow(): Promise<void> {
     while (this.#found === undefined) {
       const closed = new Promise<number>((resolve) => (this.#onClosed = resolve));

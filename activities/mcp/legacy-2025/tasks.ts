@@ -62,7 +62,6 @@ export type TaskReport =
     }
   /** Nobody will say what became of the task. `completed` means that, by the server's word, it was done. */
   | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
-  /** The task has run to its end. */
   | { readonly kind: 'over'; readonly ending: CallEnding };
 
 export interface TaskServer {
