@@ -222,17 +222,16 @@ const TWICE = 'the server lists this name more than once';
 
 interface Listed {
   readonly name: string;
-  read: ToolDefinition | string;
-  bytes: number;
+  readonly read: ToolDefinition | string;
+  readonly bytes: number;
 }
 
 /** Reads a server's tools as they come, with other work in between; it never holds a tool that cannot be offered. */
 export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #mayBeTasks: boolean;
-  readonly #listed: Listed[] = [];
-  readonly #named = new Map<string, Listed>();
-  #bytes = 0;
+  /** By name; a tool without one has a key of its own. */
+  readonly #listed = new Map<unknown, Listed>();
 
   /** @param mayBeTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, mayBeTasks: boolean) {
@@ -242,31 +241,25 @@ export class ListedTools {
 
   /** Size of all definitions that can be offered, as JSON. */
   get bytes(): number {
-    return this.#bytes;
+    return [...this.#listed.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   async add(tool: unknown): Promise<void> {
     const name = nameOf(tool);
-    const twin = name === '' ? undefined : this.#named.get(name);
-    if (twin !== undefined) {
-      this.#bytes -= twin.bytes;
-      twin.read = TWICE;
-      twin.bytes = 0;
+    if (this.#listed.has(name)) {
+      this.#listed.set(name, { name, read: TWICE, bytes: 0 });
       return;
     }
     const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
-    const listed = { name, read, bytes };
-    this.#bytes += bytes;
-    this.#listed.push(listed);
-    this.#named.set(name, listed);
+    this.#listed.set(name === '' ? Symbol() : name, { name, read, bytes });
     await nextTurn();
   }
 
   async listing(): Promise<ToolListing> {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
-    for (const { name, read } of this.#listed) {
+    for (const { name, read } of this.#listed.values()) {
       if (typeof read !== 'string') {
         tools.push(read);
         continue;
