@@ -85,7 +85,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
         const [first] = await judgedAddresses(rules, resolve, hostname);
         return first.address;
       } catch (error) {
-        throw error instanceof AddressForbidden ? egressForbidden(what, error.host, error.reason) : error;
+        throw namedRefusal(what, error);
       }
     },
     outlet({ what, to, unshared = false, idleMs, onWriting, ...bounds }) {
@@ -119,8 +119,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const response = (await fetch(url, own)) as unknown as Response;
             return capResponse(response, { ...bounds, ...watch });
           } catch (error) {
-            const forbidden = causesOf(error).find((at) => at instanceof AddressForbidden);
-            throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
+            throw namedRefusal(what, error);
           }
         },
         isBusy: () => Object.values(dispatcher.stats).some(({ size }) => size > 0),
@@ -384,16 +383,14 @@ export function egressRefusalIn(error: unknown): CountersignError | undefined {
     .find(({ code }) => code === 'EGRESS_FORBIDDEN');
 }
 
-/** Thrown by the connector; the outlet adds what was asked for. */
-class AddressForbidden extends Error {
-  override readonly name = 'AddressForbidden';
-  readonly host: string;
-  readonly reason: string;
-  constructor(host: string, reason: string) {
-    super(`${host} ${reason}`);
-    this.host = host;
-    this.reason = reason;
-  }
+/** The shared connector does not know what is asked for. */
+const UNNAMED = 'The address';
+
+function namedRefusal(what: string, error: unknown): unknown {
+  const refusal = egressRefusalIn(error);
+  return refusal === undefined
+    ? error
+    : egressForbidden(what, String(refusal.facts['host']), String(refusal.facts['reason']));
 }
 
 // A name is resolved once for each connection, which goes to the addresses that were checked: no second look-up could
@@ -414,7 +411,7 @@ function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.
     // Node does not look up a literal address, so it is checked here.
     const reason = isIP(target.hostname) === 0 ? undefined : addressObjection(target.hostname, rules);
     if (reason === undefined) return connect(target, callback);
-    queueMicrotask(() => callback(new AddressForbidden(target.hostname, reason), null));
+    queueMicrotask(() => callback(egressForbidden(UNNAMED, target.hostname, reason), null));
   };
 }
 
@@ -429,24 +426,17 @@ async function judgedAddresses(
     throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
   for (const { address } of [first, ...others]) {
     const reason = addressObjection(address, rules, isIP(hostname) === 0 ? hostname : '');
-    if (reason !== undefined) throw new AddressForbidden(hostname, reason);
+    if (reason !== undefined) throw egressForbidden(UNNAMED, hostname, reason);
   }
   return [first, ...others];
 }
 
 function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
-  const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
-    let found: LookupAddress[];
-    try {
-      found = await judgedAddresses(rules, resolve, hostname);
-    } catch (error) {
+  return (hostname, { all }, callback) => {
+    judgedAddresses(rules, resolve, hostname).then(
+      (found) => (all === true ? callback(null, found) : callback(null, found[0].address, found[0].family)),
       // Sound: Node hands it on as the cause, whatever it is.
-      callback(error as NodeJS.ErrnoException, '');
-      return;
-    }
-    const [first] = found;
-    if (options.all === true || first === undefined) callback(null, found);
-    else callback(null, first.address, first.family);
+      (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
+    );
   };
-  return (...asked) => void answer(...asked);
 }

@@ -177,7 +177,7 @@ function nonceWanted(names: Names): CallEnding {
 }
 
 /** Not `not-sent`, which would be tried again: the rules forbid the call until somebody changes them. */
-function forbidden({ code, message }: CountersignError): CallEnding {
+export function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }
 
@@ -276,11 +276,7 @@ export function faultOf(
 }
 
 export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
-  return fault === undefined || isAnswer(ending) ? ending : { ...ending, fault };
-}
-
-function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'executed' | 'input' | 'task' }> {
-  return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
+  return fault !== undefined && 'code' in ending ? { ...ending, fault } : ending;
 }
 
 export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
@@ -290,7 +286,7 @@ export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
 }
 
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
-  if (isAnswer(ending)) return 'up';
+  if (!('code' in ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
   if (ending.fault === 'failure') return 'down';
   return ending.kind === 'refused' ? 'up' : 'neutral';
