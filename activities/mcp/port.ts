@@ -194,22 +194,15 @@ export interface ServerSign {
   readonly asked?: { readonly code: ErrorCode; readonly ms: number } | undefined;
 }
 
+interface FailedEnding {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly fault?: ServerFault;
+}
+
 export type CallEnding =
-  | {
-      readonly kind: 'not-sent';
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly retryAfterMs?: number;
-      readonly fault?: ServerFault;
-    }
-  | {
-      readonly kind: 'refused';
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly retryAfterMs?: number;
-      readonly requiredScope?: string;
-      readonly fault?: ServerFault;
-    }
+  | (FailedEnding & { readonly kind: 'not-sent'; readonly retryAfterMs?: number })
+  | (FailedEnding & { readonly kind: 'refused'; readonly retryAfterMs?: number; readonly requiredScope?: string })
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
   /** The server asks for input that nobody has given yet. `state` is secret. */
   | {
@@ -227,16 +220,13 @@ export type CallEnding =
       readonly ttlMs?: number;
       readonly message?: string;
     }
-  | {
+  | (FailedEnding & {
       readonly kind: 'unknown';
-      readonly code: ErrorCode;
-      readonly message: string;
       /** Received bytes of a partial answer. */
       readonly bytes?: number;
       /** The answer was asked for with a token that the server refused. */
       readonly unauthorized?: true;
-      readonly fault?: ServerFault;
-    };
+    });
 
 export interface ToolListing {
   readonly tools: readonly ToolDefinition[];

@@ -682,12 +682,8 @@ export function renewedFetch(
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** Requests that come meanwhile use the same renewal. */
-  const renewed = async (refused: string): Promise<void> => {
-    renewing ??= renew(refused).finally(() => {
-      renewing = undefined;
-    });
-    await renewing;
-  };
+  const renewed = (refused: string): Promise<void> =>
+    (renewing ??= renew(refused).finally(() => (renewing = undefined)));
 
   return async (url, init) => {
     const headers = new Headers(init?.headers);

@@ -58,12 +58,7 @@ export function createTrustedKeys(
     kept = { document, jwks, at };
     told = Number.NEGATIVE_INFINITY;
   };
-  const readOnce = async (): Promise<void> => {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
-    await reading;
-  };
+  const readOnce = (): Promise<void> => (reading ??= read().finally(() => (reading = undefined)));
   return {
     async setFor(tenant, age) {
       if (age === 'new' || kept === undefined || now() - kept.at >= store.freshMs) {
