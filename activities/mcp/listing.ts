@@ -75,10 +75,9 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 
 async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
   const { connection, signal, connectMs, priors, kept, egress } = request;
-  const within = (sessionId: string | undefined): Listing => ({
-    ...request,
-    scrub: scrubberFor(request.connection, secretIds(sessionId)),
-  });
+  const within = (sessionId: string | undefined): Listing => {
+    return { ...request, scrub: scrubberFor(connection, secretIds(sessionId)) };
+  };
   let session: Session;
   let isWhole = false;
   try {
