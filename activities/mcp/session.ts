@@ -141,28 +141,24 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   // requests), but the SDK begins at 0 in each session. Its counter is private; the MCP conformance suite fails if this
   // does not reach it.
   client['_requestMessageId'] = firstId();
-  let stopped: 'cancelled' | 'deadline' | undefined;
-  const stop = (why: 'cancelled' | 'deadline'): void => {
-    stopped ??= why;
-    // The negotiation probe takes no signal; closing its transport ends it.
-    void transport.close().catch(() => {});
-  };
-  const onCancel = (): void => stop('cancelled');
-  const timer = setTimeout(() => stop('deadline'), connectMs);
-  signal.addEventListener('abort', onCancel, { once: true });
+  // It is read below: Node 20 collects a timeout that only `any` refers to, and it never fires.
+  const deadline = AbortSignal.timeout(connectMs);
+  const over = AbortSignal.any([signal, deadline]);
+  // The negotiation probe takes no signal; closing its transport ends it.
+  const stop = (): void => void transport.close().catch(() => {});
+  over.addEventListener('abort', stop, { once: true });
   try {
-    signal.throwIfAborted();
+    over.throwIfAborted();
     await client.connect(transport, { timeout: NEVER_MS, ...defined({ prior }) });
     if (client.getProtocolEra() === 'legacy') await standing?.opened();
-    if (stopped !== undefined) throw new Error('stopped while the session was opened');
+    over.throwIfAborted();
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    const trace = { error, exchange: wire.exchange(), stopped: signal.aborted ? 'cancelled' : stopped } as const;
-    throw new ConnectFailure(trace, transport.sessionId);
+    const stopped = signal.aborted ? 'cancelled' : deadline.aborted ? 'deadline' : undefined;
+    throw new ConnectFailure({ error, exchange: wire.exchange(), stopped }, transport.sessionId);
   } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onCancel);
+    over.removeEventListener('abort', stop);
   }
   return {
     client,
