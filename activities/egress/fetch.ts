@@ -432,11 +432,17 @@ async function judgedAddresses(
 }
 
 function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
-  return (hostname, { all }, callback) => {
-    judgedAddresses(rules, resolve, hostname).then(
-      (found) => (all === true ? callback(null, found) : callback(null, found[0].address, found[0].family)),
+  const answer = async (...[hostname, { all }, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let found: [LookupAddress, ...LookupAddress[]];
+    try {
+      found = await judgedAddresses(rules, resolve, hostname);
+    } catch (error) {
       // Sound: Node hands it on as the cause, whatever it is.
-      (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
-    );
+      callback(error as NodeJS.ErrnoException, '');
+      return;
+    }
+    if (all === true) callback(null, found);
+    else callback(null, found[0].address, found[0].family);
   };
+  return (...asked) => void answer(...asked);
 }

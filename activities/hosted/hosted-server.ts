@@ -25,7 +25,7 @@ import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { type Egress, egressRefusalIn } from '../egress/fetch.ts';
-import { endingOfError, forbidden, type Names, refused, unknown } from '../mcp/classify-failure.ts';
+import { endingOfError, type Names, refused, unknown } from '../mcp/classify-failure.ts';
 import { executed, namesOf, quoted, scrubberFor } from '../mcp/classify-result.ts';
 import { ListedTools, ListingFailure, MAX_BYTES, MAX_TOOLS } from '../mcp/listing.ts';
 import type { CallEnding, ServerConnection, ToolCall, ToolListing, ToolServer } from '../mcp/port.ts';
@@ -339,7 +339,7 @@ function endingOf(
 
 function forbiddenBy(error: unknown): CallEnding | undefined {
   const refusal = egressRefusalIn(error);
-  return refusal && forbidden(refusal);
+  return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
 }
 
 function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {

@@ -177,7 +177,7 @@ function nonceWanted(names: Names): CallEnding {
 }
 
 /** Not `not-sent`, which would be tried again: the rules forbid the call until somebody changes them. */
-export function forbidden({ code, message }: CountersignError): CallEnding {
+function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }
 

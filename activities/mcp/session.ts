@@ -124,23 +124,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,
   });
-  const client = new Client(
-    { name: 'countersign', version: '1.0.0-rc.1' },
-    {
-      capabilities: {},
-      // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
-      versionNegotiation: {
-        mode: protocol === '2026-07-28' ? { pin: protocol } : protocol,
-        probe: { timeoutMs: NEVER_MS },
-      },
-      inputRequired: { autoFulfill: false },
-      jsonSchemaValidator: noValidator,
-    },
-  );
-  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip
-  // requests), but the SDK begins at 0 in each session. Its counter is private; the MCP conformance suite fails if this
-  // does not reach it.
-  client['_requestMessageId'] = firstId();
+  const client = clientFor(protocol);
   // It is read below: Node 20 collects a timeout that only `any` refers to, and it never fires.
   const deadline = AbortSignal.timeout(connectMs);
   const over = AbortSignal.any([signal, deadline]);
@@ -170,6 +154,27 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
 }
 
+function clientFor(protocol: ServerConnection['protocol']): Client {
+  const client = new Client(
+    { name: 'countersign', version: '1.0.0-rc.1' },
+    {
+      capabilities: {},
+      // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
+      versionNegotiation: {
+        mode: protocol === '2026-07-28' ? { pin: protocol } : protocol,
+        probe: { timeoutMs: NEVER_MS },
+      },
+      inputRequired: { autoFulfill: false },
+      jsonSchemaValidator: noValidator,
+    },
+  );
+  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip
+  // requests), but the SDK begins at 0 in each session. Its counter is private; the MCP conformance suite fails if this
+  // does not reach it.
+  client['_requestMessageId'] = firstId();
+  return client;
+}
+
 /**
  * Ends a session. A server that does not react keeps its side, until that expires.
  * @param kept leaves the server's side open
@@ -183,11 +188,10 @@ export async function leaveSession(
   client: Pick<Client, 'close'> = transport,
 ): Promise<void> {
   // Without a session id it sends nothing.
-  if (kept === undefined)
-    await patiently(
-      before.then(() => transport.terminateSession()),
-      LEAVE_MS,
-    );
+  if (kept === undefined) {
+    const said = before.then(() => transport.terminateSession());
+    await patiently(said, LEAVE_MS);
+  }
   await client.close().catch(() => {});
   await wire.close();
 }
