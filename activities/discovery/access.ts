@@ -260,17 +260,13 @@ function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
 // Another token for a connection on which people are asked: the call's own may expire while they think. It is requested
 // without the proof of the call, which is in one token only (INV-S2), and ends with the call (INV-S1).
 
-export interface Renewing extends TokenRenewal {
-  release(): void;
-}
-
 /** @param onMinted called before anyone else sees the new token */
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
   { accessToken, binding }: MintedToken,
   onMinted: (token: MintedToken) => void,
-): Renewing | undefined {
+): (TokenRenewal & { readonly release: () => void }) | undefined {
   if (accessToken === undefined) return undefined;
   const minted: MintedToken[] = [];
   const bindingOf: TokenRenewal['bindingOf'] = (shown) => minted.find((one) => one.accessToken === shown)?.binding;
@@ -323,24 +319,7 @@ export interface CurrentTool {
   readonly shown?: readonly string[];
 }
 
-export interface LiveTools {
-  /** Keeps what was just listed for a principal, with the credentials that the catalog names. */
-  learn(principal: Principal, listing: ToolListing, catalog: CatalogSnapshot | undefined): void;
-  /**
-   * Returns the tool, known to this worker as `tool`, as its server lists it.
-   * @param shown hash of the definition that was judged or approved
-   * @param server to list it through; default: the one known here
-   * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `list` and `mint`
-   */
-  current(
-    principal: Principal,
-    tool: OfferedTool,
-    shown: string,
-    catalog: CatalogSnapshot | undefined,
-    signal: AbortSignal,
-    server?: Pick<ToolServer, 'list'>,
-  ): Promise<CurrentTool>;
-}
+export type LiveTools = ReturnType<typeof createLiveTools>;
 
 interface Known {
   readonly at: number;
@@ -349,7 +328,7 @@ interface Known {
 }
 
 /** One function, because everything in it shares the two caches: what is known, and what is being asked. */
-export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
+export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts) {
   const known = new LRUCache<string, Known>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<Listed>>();
 
@@ -380,8 +359,22 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   };
 
   return {
-    learn: (principal, listing, catalog) => keep(keyOf(principal, catalog), now(), listing),
-    async current(principal, tool, shown, catalog, signal, through = server) {
+    /** Keeps what was just listed for a principal, with the credentials that the catalog names. */
+    learn: (principal: Principal, listing: ToolListing, catalog: CatalogSnapshot | undefined): void =>
+      keep(keyOf(principal, catalog), now(), listing),
+    /**
+     * Returns the tool, known to this worker as `tool`, as its server lists it.
+     * @param shown hash of the definition that was judged or approved
+     * @throws CountersignError `TOOL_UNKNOWN`, `TOOL_UNAVAILABLE`, and the codes of `list` and `mint`
+     */
+    async current(
+      principal: Principal,
+      tool: OfferedTool,
+      shown: string,
+      catalog: CatalogSnapshot | undefined,
+      signal: AbortSignal,
+      through: Pick<ToolServer, 'list'> = server,
+    ): Promise<CurrentTool> {
       // The tool is ours, and on no server's list.
       if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
       const key = keyOf(principal, catalog);

@@ -13,6 +13,7 @@ import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { causesOf } from '../kit/network.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
@@ -21,7 +22,6 @@ import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './addr
 const MAX_HEADER_BYTES = 16_384;
 
 export interface BodyWatch {
-  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
@@ -42,7 +42,6 @@ export type ByteCap = Bounds & BodyWatch;
 export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
 
 export interface OutletOptions extends Bounds {
-  /** Names the field or the server in errors. */
   readonly what: string;
   /** URLs whose origins may be asked. */
   readonly to: readonly string[];
@@ -58,7 +57,6 @@ export interface Outlet {
   readonly fetch: GuardedFetch;
   /** True while a request waits, or an answer is not at its end. */
   isBusy(): boolean;
-  /** Ends the outlet's connections. */
   close(): Promise<void>;
 }
 
@@ -69,7 +67,6 @@ export interface Egress {
    * @throws CountersignError `EGRESS_FORBIDDEN`; an error of the network, if the name has no address
    */
   address(what: string, hostname: string): Promise<string>;
-  /** Opens an outlet with connections of its own. */
   outlet(options: OutletOptions): Outlet;
 }
 
@@ -88,7 +85,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
         const [first] = await judgedAddresses(rules, resolve, hostname);
         return first.address;
       } catch (error) {
-        throw error instanceof AddressForbidden ? egressForbidden(what, error.host, error.reason) : error;
+        throw namedRefusal(what, error);
       }
     },
     outlet({ what, to, unshared = false, idleMs, onWriting, ...bounds }) {
@@ -122,8 +119,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const response = (await fetch(url, own)) as unknown as Response;
             return capResponse(response, { ...bounds, ...watch });
           } catch (error) {
-            const forbidden = causesOf(error).find((at) => at instanceof AddressForbidden);
-            throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
+            throw namedRefusal(what, error);
           }
         },
         isBusy: () => Object.values(dispatcher.stats).some(({ size }) => size > 0),
@@ -133,7 +129,6 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
   };
 }
 
-/** Tells when undici begins to write a request. */
 class WatchedAgent extends Agent {
   readonly #onWriting: (() => void) | undefined;
 
@@ -176,7 +171,6 @@ function unlisted(origin: string): string {
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
 
-/** Thrown into the body's reader. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
   constructor(most: string) {
@@ -243,14 +237,12 @@ function headOf({ status, statusText, headers }: Response): ResponseInit {
   };
 }
 
-/** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
-type Gauge = (before: number, after: number | undefined) => string | undefined;
-
-function gauge(most: number, unit: string, perEvent: boolean): Gauge {
+function gauge(most: number, unit: string, perEvent: boolean) {
   const mostInAll = perEvent ? most * MOST_FULL_EVENTS : most;
   let count = 0;
   let all = 0;
-  return (before, after) => {
+  /** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
+  return (before: number, after: number | undefined): string | undefined => {
     const whole = count + before;
     count = after ?? whole;
     all += before + (after ?? 0);
@@ -328,15 +320,7 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
 // 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
 // 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
 
-/** `egress` of the configuration. */
-export interface EgressRules {
-  /** Allows this machine, in clear too. */
-  readonly allowLoopback: boolean;
-  /** Allows plain HTTP to other machines. */
-  readonly allowInsecure: boolean;
-  /** CIDR ranges within private ones. */
-  readonly allowPrivate: readonly string[];
-}
+export type EgressRules = Pick<Config['egress'], 'allowLoopback' | 'allowInsecure' | 'allowPrivate'>;
 
 const NAT64 = holding('64:ff9b::/96');
 const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
@@ -399,16 +383,14 @@ export function egressRefusalIn(error: unknown): CountersignError | undefined {
     .find(({ code }) => code === 'EGRESS_FORBIDDEN');
 }
 
-/** Thrown by the connector; the outlet adds what was asked for. */
-class AddressForbidden extends Error {
-  override readonly name = 'AddressForbidden';
-  readonly host: string;
-  readonly reason: string;
-  constructor(host: string, reason: string) {
-    super(`${host} ${reason}`);
-    this.host = host;
-    this.reason = reason;
-  }
+/** The shared connector does not know what is asked for. */
+const UNNAMED = 'The address';
+
+function namedRefusal(what: string, error: unknown): unknown {
+  const refusal = egressRefusalIn(error);
+  return refusal === undefined
+    ? error
+    : egressForbidden(what, String(refusal.facts['host']), String(refusal.facts['reason']));
 }
 
 // A name is resolved once for each connection, which goes to the addresses that were checked: no second look-up could
@@ -429,7 +411,7 @@ function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.
     // Node does not look up a literal address, so it is checked here.
     const reason = isIP(target.hostname) === 0 ? undefined : addressObjection(target.hostname, rules);
     if (reason === undefined) return connect(target, callback);
-    queueMicrotask(() => callback(new AddressForbidden(target.hostname, reason), null));
+    queueMicrotask(() => callback(egressForbidden(UNNAMED, target.hostname, reason), null));
   };
 }
 
@@ -444,14 +426,14 @@ async function judgedAddresses(
     throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
   for (const { address } of [first, ...others]) {
     const reason = addressObjection(address, rules, isIP(hostname) === 0 ? hostname : '');
-    if (reason !== undefined) throw new AddressForbidden(hostname, reason);
+    if (reason !== undefined) throw egressForbidden(UNNAMED, hostname, reason);
   }
   return [first, ...others];
 }
 
 function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
-  const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
-    let found: LookupAddress[];
+  const answer = async (...[hostname, { all }, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let found: [LookupAddress, ...LookupAddress[]];
     try {
       found = await judgedAddresses(rules, resolve, hostname);
     } catch (error) {
@@ -459,9 +441,8 @@ function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
       callback(error as NodeJS.ErrnoException, '');
       return;
     }
-    const [first] = found;
-    if (options.all === true || first === undefined) callback(null, found);
-    else callback(null, first.address, first.family);
+    if (all === true) callback(null, found);
+    else callback(null, found[0].address, found[0].family);
   };
   return (...asked) => void answer(...asked);
 }

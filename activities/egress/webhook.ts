@@ -13,7 +13,6 @@ import { type Egress, egressRefusalIn } from './fetch.ts';
 const MOST_BYTES = 65_536;
 
 export interface WebhookReceiver {
-  /** Names the receiver in errors. */
   readonly what: string;
   readonly url: string;
   /** `whsec_` and a key in base64, for HMAC-SHA256; `whsk_` and a private key in base64, for Ed25519. */
@@ -52,7 +51,6 @@ export function createSignedPost({ what, url, secret, timeoutSeconds }: WebhookR
   };
 }
 
-/** Says why nothing came back, without the address. */
 export function unreachedReason(error: unknown, timedOut: boolean): string {
   const forbidden = egressRefusalIn(error)?.facts['reason'];
   if (timedOut) return 'timed out';

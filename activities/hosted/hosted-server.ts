@@ -84,7 +84,6 @@ export function createChoosingServer(local: ToolServer, hosted: ToolServer): Too
 }
 
 export function createHostedServer({ artifacts, models }: HostedServerParts): ToolServer {
-  /** Names of models whose provider has made a call unasked. */
   const breached = new Set<string>();
   return {
     list: async (connection, signal) => {
@@ -128,31 +127,33 @@ async function called(
   const deadline = AbortSignal.timeout(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
   const asked: Asked = { hosting, connection, call, request, names, scrub, artifacts, signal };
-  const seen = new SeenCalls(connection.name, (item) => isThisCall(item, call, request));
+  const seen: SeenCalls = { answered: false, ids: new Set(), done: [] };
+  const isOurs = (item: JsonObject): boolean => item['server_label'] === connection.name;
+  const hasOthers = (): boolean => seen.done.length > 1 || seen.ids.size > 1;
   try {
     const approving = await approvalOf(asked);
     if ('ending' in approving) return approving.ending;
     if (signal.aborted) return notSent(names, call.signal.aborted ? 'the call was cancelled' : 'its time was over');
     pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
-    await hosting.ask({ body: approving.body, signal, ...seen.watch });
+    await hosting.ask({ body: approving.body, signal, ...watching(seen) });
   } catch (error) {
     // An item that is done stays done, whatever became of the stream.
-    if (seen.made === undefined) {
+    if (!seen.done.some(isOurs)) {
       const { answered } = seen;
       return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
     }
   } finally {
     pulse.stop();
-    if (seen.hasOthers || seen.isAnother) breached.add(hosting.name);
+    const isApproved = seen.done.every((item) => isOurs(item) && isThisCall(item, call, request));
+    if (hasOthers() || !isApproved) breached.add(hosting.name);
   }
   pulse.say({ phase: 'answered' });
-  const { made } = seen;
+  const made = seen.done.find(isOurs);
   if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
-  if (seen.hasOthers) return unknown(names, 'the provider made other calls beside the one that was approved');
+  if (hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
   return await meaningOf(made, asked);
 }
 
-/** Returns the model, or why there is none. */
 function hostingOf(
   models: HostedServerParts['models'],
   breached: ReadonlySet<string>,
@@ -176,7 +177,6 @@ function listingBody(connection: ServerConnection): JsonObject {
   return { ...body, tool_choice: 'none' };
 }
 
-/** A call that is being made. */
 interface Asked {
   readonly hosting: HostingModel & { readonly name: string };
   readonly connection: ServerConnection;
@@ -188,7 +188,6 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Returns the request that approves the call, or why there is none. */
 async function approvalOf(asking: Asked): Promise<{ readonly body: JsonObject } | { readonly ending: CallEnding }> {
   const { hosting, connection, call, request, names, signal } = asking;
   const { name } = call.definition;
@@ -248,41 +247,22 @@ export function listedTool({ name, description, inputSchema, annotations }: Tool
   return { name, input_schema: inputSchema, ...defined({ description, annotations }) };
 }
 
-/** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
-class SeenCalls {
-  answered = false;
-  /** The first call that is done. */
-  made: JsonObject | undefined;
-  /** A call that is done is not the one that was approved. */
-  isAnother = false;
-  readonly #server: string;
-  readonly #isApproved: (item: JsonObject) => boolean;
-  readonly #ids = new Set<string>();
-  #done = 0;
+interface SeenCalls {
+  answered: boolean;
+  /** Ids of all calls that were told of. */
+  readonly ids: Set<string>;
+  /** Items of those that are done, which may come without an id. */
+  readonly done: JsonObject[];
+}
 
-  constructor(server: string, isApproved: (item: JsonObject) => boolean) {
-    this.#server = server;
-    this.#isApproved = isApproved;
-  }
-
-  get hasOthers(): boolean {
-    return this.#done > 1 || this.#ids.size > 1;
-  }
-
-  readonly watch: Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'> = {
-    onAnswer: () => {
-      this.answered = true;
-    },
+function watching(seen: SeenCalls): Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'> {
+  return {
+    onAnswer: () => (seen.answered = true),
     onEvent: (event) => {
-      for (const { id } of toldCalls(event)) this.#ids.add(textOf(id));
-      this.#ids.delete('');
+      for (const { id } of toldCalls(event)) if (textOf(id) !== '') seen.ids.add(textOf(id));
     },
     onItem: (item) => {
-      if (item['type'] !== 'mcp_call') return;
-      this.#done += 1;
-      const isOurs = item['server_label'] === this.#server;
-      if (isOurs) this.made ??= item;
-      this.isAnother ||= !isOurs || !this.#isApproved(item);
+      if (item['type'] === 'mcp_call') seen.done.push(item);
     },
   };
 }
@@ -362,7 +342,6 @@ function forbiddenBy(error: unknown): CallEnding | undefined {
   return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
 }
 
-/** Returns undefined if the status does not prove that nothing was done. */
 function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {
   if (status === undefined || !REFUSING.has(status)) return undefined;
   const isGone = fieldsOf(body['error'])['code'] === 'previous_response_not_found';

@@ -253,7 +253,6 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
 
 // Estimates how long a call should stay away. One that is told too little comes back and is told again.
 
-/** Bounds of a wait, as far as this worker sets it. */
 const SHORTEST_MS = 100;
 const LONGEST_MS = 30_000;
 /** Calls that come back in vain come more and more rarely, because each return is in the run's history. */

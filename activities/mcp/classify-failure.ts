@@ -276,11 +276,7 @@ export function faultOf(
 }
 
 export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
-  return fault === undefined || isAnswer(ending) ? ending : { ...ending, fault };
-}
-
-function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'executed' | 'input' | 'task' }> {
-  return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
+  return fault !== undefined && 'code' in ending ? { ...ending, fault } : ending;
 }
 
 export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
@@ -290,7 +286,7 @@ export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
 }
 
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
-  if (isAnswer(ending)) return 'up';
+  if (!('code' in ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
   if (ending.fault === 'failure') return 'down';
   return ending.kind === 'refused' ? 'up' : 'neutral';
@@ -307,7 +303,6 @@ export type Trace =
       /** Finds the session again; set if the call was sent as a task. */
       readonly session?: { readonly sessionId?: string; readonly version?: string };
     }
-  /** No readable answer came. */
   | {
       readonly kind: 'failed';
       readonly error: unknown;

@@ -225,7 +225,6 @@ const MAX_LABEL_CHARACTERS = 200;
 
 const DROPPED = Symbol('dropped');
 
-/** Undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
@@ -351,7 +350,6 @@ function labelOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, MAX_LABEL_CHARACTERS) : undefined;
 }
 
-/** A result that is too large for the model and for history. */
 export interface Whole {
   readonly content: readonly ResultPart[];
   readonly structured?: JsonValue;
@@ -396,22 +394,17 @@ function noteOn({ bytes, full, sharedBy }: Whole, shownBytes: number, shown: num
 
 function cutToFit(part: ResultPart, maxBytes: number): ResultPart | undefined {
   if ((part.type !== 'text' && part.type !== 'resource') || part.text === undefined) return undefined;
-  const text = longestPrefix(part.text, maxBytes, (prefix) => sizeOf({ ...part, text: prefix }) <= maxBytes);
-  return text === '' ? undefined : { ...part, text };
-}
-
-/** Searches by halving: escaping and UTF-8 make the size of a prefix no plain function of its length. */
-function longestPrefix(text: string, maxBytes: number, fits: (prefix: string) => boolean): string {
   let low = 0;
   // A character takes at least one byte.
-  let high = Math.min(text.length, Math.max(0, maxBytes));
+  let high = Math.min(part.text.length, Math.max(0, maxBytes));
+  // Halving: escaping and UTF-8 make the size of a prefix no plain function of its length.
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (fits(text.slice(0, middle))) low = middle;
+    if (sizeOf({ ...part, text: part.text.slice(0, middle) }) <= maxBytes) low = middle;
     else high = middle - 1;
   }
-  const half = /[\ud800-\udbff]$/.test(text.slice(0, low));
-  return text.slice(0, half ? low - 1 : low);
+  const text = part.text.slice(0, low).replace(/[\ud800-\udbff]$/, '');
+  return text === '' ? undefined : { ...part, text };
 }
 
 /** With the comma or bracket after it. */

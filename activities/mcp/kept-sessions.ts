@@ -17,39 +17,28 @@ import type { Session } from './session.ts';
 const IDLE_MS = 30_000;
 const MOST_KEPT = 500;
 
-export interface KeptSessions {
-  /** Hands the session of this connection over; undefined if none is kept, or another call has it. */
-  take(connection: ServerConnection): Session | undefined;
-  /** Keeps an open session for the next call of its run, or ends it. */
-  keepOrEnd(connection: ServerConnection, session: Session): Promise<void>;
-  /** Ends all of them, and from now on each that is handed back. */
-  close(): Promise<void>;
-}
+export type KeptSessions = ReturnType<typeof createKeptSessions>;
 
-export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
+export function createKeptSessions(idleMs = IDLE_MS) {
   let isOver = false;
-  const ending = new Set<Promise<void>>();
-  const end = (session: Session): void => {
-    const ended = session.close().finally(() => ending.delete(ended));
-    ending.add(ended);
-  };
   const kept = new LRUCache<string, Session>({
     max: MOST_KEPT,
     ttl: idleMs,
     ttlAutopurge: true,
     dispose: (session, _, reason) => {
-      if (reason !== 'delete') end(session);
+      if (reason !== 'delete') void session.close();
     },
   });
   return {
-    take(connection) {
+    /** Hands the session of this connection over; undefined if none is kept, or another call has it. */
+    take(connection: ServerConnection): Session | undefined {
       const key = keyOf(connection);
-      const session = key === undefined ? undefined : kept.get(key);
-      if (key === undefined || session === undefined) return undefined;
+      if (key === undefined) return undefined;
+      const session = kept.get(key);
       kept.delete(key);
       return session;
     },
-    async keepOrEnd(connection, session) {
+    async keepOrEnd(connection: ServerConnection, session: Session): Promise<void> {
       const key = keyOf(connection);
       // A server of 2026-07-28 has no session that could be saved.
       if (isOver || key === undefined || session.learned.kind !== 'legacy' || kept.has(key)) await session.close();
@@ -60,13 +49,12 @@ export function createKeptSessions(idleMs = IDLE_MS): KeptSessions {
         kept.set(key, session);
       }
     },
-    async close() {
+    /** Ends all of them, and from now on each that is handed back. */
+    async close(): Promise<void> {
       isOver = true;
-      for (const [key, session] of kept.entries()) {
-        kept.delete(key);
-        end(session);
-      }
-      await Promise.all(ending);
+      const sessions = [...kept.values()];
+      kept.clear();
+      await Promise.all(sessions.map((session) => session.close()));
     },
   };
 }

@@ -16,7 +16,7 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, isJsonObject, MAX_NESTING, nestsToo
 import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
-import { quoted, secretIds } from './classify-result.ts';
+import { quoted, scrubberFor, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
 import {
@@ -26,8 +26,9 @@ import {
   type Priors,
   type Session,
   type Stop,
+  startWaiting,
   takesTasks,
-  Waiting,
+  type Waiting,
 } from './session.ts';
 
 const MAX_PAGES = 64;
@@ -50,8 +51,6 @@ export interface ListingRequest {
   readonly kept: KeptSessions;
   /** True if the remembered facts about the server may be used; else they are learned anew. */
   readonly known: boolean;
-  /** Makes a scrubber of the connection's secrets and these. */
-  readonly scrubbing: (ids: readonly string[]) => Scrubber;
   readonly egress: Egress;
 }
 
@@ -76,10 +75,9 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 
 async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
   const { connection, signal, connectMs, priors, kept, egress } = request;
-  const within = (sessionId: string | undefined): Listing => ({
-    ...request,
-    scrub: request.scrubbing(secretIds(sessionId)),
-  });
+  const within = (sessionId: string | undefined): Listing => {
+    return { ...request, scrub: scrubberFor(connection, secretIds(sessionId)) };
+  };
   let session: Session;
   let isWhole = false;
   try {
@@ -115,7 +113,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
   const { transport, wire } = session;
   const ending = new AbortController();
   const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
-  const waiting = new Waiting(transport, request.signal, end).atMost(WALK_MS);
+  const waiting = startWaiting(transport, request.signal, end, { atMostMs: WALK_MS });
   try {
     const cursors = new Set<string>();
     let count = 0;
@@ -133,7 +131,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
       for (const tool of tools as readonly unknown[]) {
         await listed.add(tool);
         // Other work had its turn: the time may be over, or nobody wants the list any more.
-        if (waiting.stopped !== undefined) throw unread(request, undefined, session, waiting);
+        if (waiting.stopped() !== undefined) throw unread(request, undefined, session, waiting);
       }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       // The spec leaves it out at the end; servers whose language writes absent texts as empty ones do not.
@@ -149,7 +147,7 @@ async function walk(session: Session, request: Listing, listed: ListedTools): Pr
 }
 
 function unread(request: Listing, error: unknown, { wire }: Session, { stopped }: Waiting): CountersignError {
-  return failure(request, { error, exchange: wire.exchange(), stopped }, 'the answer could not be read');
+  return failure(request, { error, exchange: wire.exchange(), stopped: stopped() }, 'the answer could not be read');
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };
@@ -223,18 +221,16 @@ const TWICE = 'the server lists this name more than once';
 
 interface Listed {
   readonly name: string;
-  /** The definition, or why there can be none. */
-  read: ToolDefinition | string;
-  bytes: number;
+  readonly read: ToolDefinition | string;
+  readonly bytes: number;
 }
 
 /** Reads a server's tools as they come, with other work in between; it never holds a tool that cannot be offered. */
 export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #mayBeTasks: boolean;
-  readonly #listed: Listed[] = [];
-  readonly #named = new Map<string, Listed>();
-  #bytes = 0;
+  /** By name; a tool without one has a key of its own. */
+  readonly #listed = new Map<unknown, Listed>();
 
   /** @param mayBeTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, mayBeTasks: boolean) {
@@ -244,31 +240,25 @@ export class ListedTools {
 
   /** Size of all definitions that can be offered, as JSON. */
   get bytes(): number {
-    return this.#bytes;
+    return [...this.#listed.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   async add(tool: unknown): Promise<void> {
     const name = nameOf(tool);
-    const twin = name === '' ? undefined : this.#named.get(name);
-    if (twin !== undefined) {
-      this.#bytes -= twin.bytes;
-      twin.read = TWICE;
-      twin.bytes = 0;
+    if (this.#listed.has(name)) {
+      this.#listed.set(name, { name, read: TWICE, bytes: 0 });
       return;
     }
     const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
-    const listed = { name, read, bytes };
-    this.#bytes += bytes;
-    this.#listed.push(listed);
-    this.#named.set(name, listed);
+    this.#listed.set(name === '' ? Symbol() : name, { name, read, bytes });
     await nextTurn();
   }
 
   async listing(): Promise<ToolListing> {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
-    for (const { name, read } of this.#listed) {
+    for (const { name, read } of this.#listed.values()) {
       if (typeof read !== 'string') {
         tools.push(read);
         continue;

@@ -36,7 +36,6 @@ import {
   INVALID_PARAMS,
   type Names,
   saysAfterwards,
-  statusOf,
   type Trace,
   unfinished,
   withFault,
@@ -69,9 +68,9 @@ import {
   type RawAnswer,
   type Session,
   type SessionOptions,
+  startWaiting,
   type Stop,
   takesTasks,
-  Waiting,
 } from './session.ts';
 
 /**
@@ -83,9 +82,12 @@ const CONNECT_MS = 10_000;
 /** The least time in which a call is sent once more. */
 const LEAST_MS = 1_000;
 
-export interface McpToolServerOptions {
+export interface McpReach {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
+}
+
+export interface McpToolServerOptions extends McpReach {
   readonly connectMs?: number;
   /** How long a session of a run is kept without a call. */
   readonly keptMs?: number;
@@ -93,11 +95,8 @@ export interface McpToolServerOptions {
   readonly legacy?: LegacyCalls;
 }
 
-interface Sending extends Pick<Questions, 'scrubbed'> {
-  readonly names: Names;
+interface Sending extends Pick<LegParts, 'names' | 'told' | 'scrubber'> {
   readonly pulse: Pulse;
-  /** Secret ids. */
-  readonly sessions: string[];
   readonly priors: Priors;
   readonly kept: KeptSessions;
   readonly options: Pick<SessionOptions, 'connectMs' | 'egress'>;
@@ -116,32 +115,27 @@ export function createMcpToolServer({
   const options = { connectMs, egress };
   return {
     list(connection, signal, { known = false } = {}) {
-      const scrubbing = (ids: readonly string[]): Scrubber => scrubberFor(connection, ids);
-      return listTools({ connection, signal, priors, kept, known, scrubbing, ...options });
+      return listTools({ connection, signal, priors, kept, known, ...options });
     },
 
     close: kept.close,
 
     async call(connection, call) {
-      const sessions: string[] = [];
-      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
-      let states: readonly string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      const told: string[] = call.input?.leg?.state === undefined ? [] : [call.input.leg.state];
+      const scrubber = (): Scrubber => scrubberFor(connection, told);
       // A refusal may quote the session that has just begun.
-      const names = namesOf(connection, call, (text) => quoted(scrubberWith(states), text));
+      const names = namesOf(connection, call, (text) => quoted(scrubber(), text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
-      const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
-      const sending: Sending = { names, pulse, sessions, scrubbed, priors, kept, options, legacy };
+      const sending: Sending = { names, told, scrubber, pulse, priors, kept, options, legacy };
       const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const last = await sendLegs(call, { names, scrubberWith, send });
-        const { ended } = last;
-        states = last.states;
-        const scrub = scrubberWith(states);
+        const ended = await sendLegs(call, { names, told, scrubber, send });
         if (ended.kind === 'failed') return withFault(endingOfFailure(ended, names), faultOf(ended, 'call'));
         if (ended.kind !== 'answered') return ended;
-        const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
-        return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
+        const task = legacy?.begunTask(ended, names, (ids) => scrubberFor(connection, [...told, ...ids]));
+        const parts = { artifacts, scrub: scrubber(), names, asked: ended.asked };
+        return task ?? (await meaningOf(ended.answer, call, parts));
       } finally {
         pulse.stop();
       }
@@ -155,7 +149,7 @@ async function attempt(
   known: boolean,
   sending: Sending,
 ): Promise<CallEnding | Trace> {
-  const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
+  const { names, told, priors, kept } = sending;
   const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
   // Streams that the server has left open end here. Else each call would leave one more.
   if (call.repeatable !== true || taken?.wire.isBusy() === true) await taken?.wire.reconnect();
@@ -164,11 +158,11 @@ async function attempt(
     session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    sessions.push(...secretIds(error.sessionId));
+    told.push(...secretIds(error.sessionId));
     return withFault(endingOfConnect(error.trace, names), faultOf(error.trace, 'asking'));
   }
   const { sessionId } = session.transport;
-  sessions.push(...secretIds(sessionId));
+  told.push(...secretIds(sessionId));
   if (call.task?.only === true && !takesTasks(session)) {
     await session.close();
     const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
@@ -178,17 +172,16 @@ async function attempt(
   const began = performance.now();
   let tookMs = 0;
   try {
-    trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+    trace = await sendCall(session, call, sending);
     tookMs = performance.now() - began;
   } finally {
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
-    else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
+    else await session.close(trace !== undefined && sending.legacy?.isTask(trace) === true ? 'kept' : undefined);
   }
   if (!known || trace.asked === true) return trace;
   // Perhaps the server is another one now, and says so in words that are no proof: the next session asks it.
-  if (isPerhapsOther(trace)) priors.forget(connection);
+  if (trace.kind === 'failed') priors.forget(connection);
   if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
-  priors.forget(connection);
   // Both times together are one call's, which Temporal waits for.
   const timeoutMs = call.timeoutMs - tookMs;
   // A call that leaves with next to no time for its answer would be one of which nobody knows what became of it.
@@ -196,11 +189,6 @@ async function attempt(
   return await attempt(connection, { ...call, timeoutMs }, false, sending);
 }
 
-function isPerhapsOther(trace: Trace): boolean {
-  return trace.kind !== 'answered' && [400, 404].includes(statusOf(trace.error) ?? 0);
-}
-
-/** True if nothing of the call is left in its session. */
 function isWhole(trace: Trace): boolean {
   return trace.kind === 'answered' && trace.answer.kind === 'result' && trace.asked === undefined;
 }
@@ -281,25 +269,14 @@ interface Questions {
   readonly scrubbed: (value: unknown) => unknown;
 }
 
-/** The time that a call has, which stands still while people are asked. */
-export interface CallDeadline {
-  /** Stops the time, until every holder has called the function that it got. */
-  hold(): () => void;
-  /** Time that it has stood still so far. */
-  heldMs(): number;
-  stop(): void;
-}
+export type CallDeadline = ReturnType<typeof startDeadline>;
 
 /**
  * Sends one leg, and reports how that ended. Does not throw for the server or the network. One function, because what
  * is heard on the way changes what is kept, said and returned in the end.
  */
-async function sendCall(
-  session: Session,
-  call: ToolCall,
-  pulse: Pulse,
-  { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
-): Promise<Trace> {
+async function sendCall(session: Session, call: ToolCall, { pulse, scrubber, legacy }: Sending): Promise<Trace> {
+  const scrubbed = (value: unknown): unknown => scrubber().value(value);
   const { transport, wire } = session;
   const ending = new AbortController();
   const end = (why: Stop): void => {
@@ -308,7 +285,8 @@ async function sendCall(
     // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
-  const waiting = new Waiting(transport, call.signal, end, () => (call.isHandedOn?.() === true ? 'left' : 'cancelled'));
+  const cancelled = (): Stop => (call.isHandedOn?.() === true ? 'left' : 'cancelled');
+  const waiting = startWaiting(transport, call.signal, end, { cancelled });
   let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
   const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
@@ -345,7 +323,7 @@ async function sendCall(
   } catch (error) {
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
-      const { stopped } = waiting;
+      const stopped = waiting.stopped();
       const reached = wire.reached();
       // A server before 2026-07-28 is told that the call is over, and the request itself goes on to wait for its
       // connection: nothing of it is to leave any more.
@@ -422,10 +400,11 @@ function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
 }
 
 /**
+ * Starts the time that a call has, which stands still while people are asked.
  * @param onPassed called once, when the time is over
  * @param onGoesOn called each time the time runs again
  */
-export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
+export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void) {
   let leftMs = timeoutMs;
   let runningSince = performance.now();
   let heldMs = 0;
@@ -439,7 +418,8 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
   };
   let timer = setTimeout(pass, leftMs);
   return {
-    hold: () => {
+    /** Stops the time, until every holder has called the function that it got. */
+    hold: (): (() => void) => {
       holders += 1;
       if (holders === 1) {
         clearTimeout(timer);
@@ -460,8 +440,8 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
         onGoesOn?.();
       };
     },
-    heldMs: () => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
-    stop: () => {
+    heldMs: (): number => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
+    stop: (): void => {
       isOver = true;
       clearTimeout(timer);
     },
@@ -484,39 +464,40 @@ const MOST_HEARD = 500;
 
 export interface LegParts {
   readonly names: Names;
-  readonly scrubberWith: (secrets: readonly string[]) => Scrubber;
+  /** Secrets that the server has given so far: the state of each leg, and ids of sessions. */
+  readonly told: string[];
+  /** Knows what was told until now. */
+  readonly scrubber: () => Scrubber;
   readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
   readonly now?: () => number;
 }
 
-/** Returns how the last leg ended, and the secrets that the server gave. */
 export async function sendLegs(
   call: ToolCall,
-  { names, scrubberWith, send, now = Date.now }: LegParts,
-): Promise<{ readonly ended: CallEnding | Trace; readonly states: readonly string[] }> {
+  { names, told, scrubber, send, now = Date.now }: LegParts,
+): Promise<CallEnding | Trace> {
   const until = now() + call.timeoutMs;
   let { input } = call;
-  const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];
   for (let legs = 1; ; legs += 1) {
     const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
-    if (ended.kind !== 'answered' || input === undefined) return { ended, states };
+    if (ended.kind !== 'answered' || input === undefined) return ended;
     if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
       continue;
     }
-    const asked = askedIn(ended.answer, (value, state) =>
-      scrubberWith(state === undefined ? states : [...states, state]).value(value),
-    );
-    if (asked === undefined) return { ended, states };
-    if (asked.kind === 'not-understood') return { ended: halfway(names, 'input_required', asked.reason), states };
-    if (asked.state !== undefined) states.push(asked.state);
+    const { answer } = ended;
+    if (answer.kind !== 'result' || answer.result['resultType'] !== 'input_required') return ended;
+    const asked = readAsked(answer.result, (value, state) => {
+      if (state !== undefined) told.push(state);
+      return scrubber().value(value);
+    });
+    if (asked.kind === 'not-understood') return halfway(names, 'input_required', asked.reason);
     const next = continued(input, asked);
     if (next === undefined) {
       const { kind: _, ...question } = asked;
-      return { ended: { kind: 'input', ...question, used: input.leg?.used ?? [] }, states };
+      return { kind: 'input', ...question, used: input.leg?.used ?? [] };
     }
-    if (legs >= MOST_LEGS)
-      return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
+    if (legs >= MOST_LEGS) return unfinished(names, `the server asked for input ${legs} times in one call`);
     // If cancelled, the next leg reports it.
     if (Object.keys(asked.requests).length === 0)
       await pause(PACE_MS, undefined, { signal: call.signal }).catch(() => undefined);
@@ -530,14 +511,6 @@ function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind:
   if (missing.length > 0) return undefined;
   const hashes = Object.values(requests).map(({ hash }) => hash);
   return { ...input, leg: { responses, ...defined({ state }), used: [...used, ...hashes] } };
-}
-
-function askedIn(
-  answer: RawAnswer,
-  scrubbed: (value: unknown, state: string | undefined) => unknown,
-): Asked | undefined {
-  if (answer.kind !== 'result' || answer.result['resultType'] !== 'input_required') return undefined;
-  return readAsked(answer.result, scrubbed);
 }
 
 /**

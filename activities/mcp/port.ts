@@ -25,7 +25,6 @@ export interface ServerConnection {
   readonly accessToken?: string;
   /** Set if the token is bound to a key: it leaves with proofs only. */
   readonly binding?: TokenBinding;
-  /** Scrubbed from everything that is returned. */
   readonly secrets: readonly string[];
   /**
    * The server may ask people on the connection of a call. One of 2025-11-25 or before is told so for a listing too: it
@@ -63,7 +62,6 @@ export interface TokenBinding {
     send: SendRequest,
     mayRepeat?: () => boolean,
   ): Promise<BoundAnswer>;
-  /** The newest proofs. */
   secrets(): readonly string[];
   /** True if the server refused the token last, and offered no way to show a bound one. */
   isDeclined(): boolean;
@@ -119,7 +117,6 @@ export interface ToolCall {
   readonly isHandedOn?: () => boolean;
   /** The call may run twice, and so leave by a connection that its server is perhaps about to close. */
   readonly repeatable?: boolean;
-  /** The call is sent as a task, if the server takes tasks. */
   readonly task?: WantedTask;
   /** For a hosted call: the id under which the provider asked for approval. */
   readonly approvalRequestId?: string;
@@ -144,7 +141,6 @@ export interface ResumePoint {
 export interface WantedTask {
   /** How long the server should keep it, in ms. */
   readonly ttlMs: number;
-  /** The tool cannot be called otherwise. */
   readonly only: boolean;
 }
 
@@ -198,23 +194,15 @@ export interface ServerSign {
   readonly asked?: { readonly code: ErrorCode; readonly ms: number } | undefined;
 }
 
+interface FailedEnding {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly fault?: ServerFault;
+}
+
 export type CallEnding =
-  | {
-      readonly kind: 'not-sent';
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly retryAfterMs?: number;
-      readonly fault?: ServerFault;
-    }
-  /** The server refused before executing. */
-  | {
-      readonly kind: 'refused';
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly retryAfterMs?: number;
-      readonly requiredScope?: string;
-      readonly fault?: ServerFault;
-    }
+  | (FailedEnding & { readonly kind: 'not-sent'; readonly retryAfterMs?: number })
+  | (FailedEnding & { readonly kind: 'refused'; readonly retryAfterMs?: number; readonly requiredScope?: string })
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
   /** The server asks for input that nobody has given yet. `state` is secret. */
   | {
@@ -232,26 +220,21 @@ export type CallEnding =
       readonly ttlMs?: number;
       readonly message?: string;
     }
-  | {
+  | (FailedEnding & {
       readonly kind: 'unknown';
-      readonly code: ErrorCode;
-      readonly message: string;
       /** Received bytes of a partial answer. */
       readonly bytes?: number;
       /** The answer was asked for with a token that the server refused. */
       readonly unauthorized?: true;
-      readonly fault?: ServerFault;
-    };
+    });
 
 export interface ToolListing {
   readonly tools: readonly ToolDefinition[];
   readonly refused: readonly RefusedTool[];
-  /** The server says that it has resources. */
   readonly resources?: true;
 }
 
 export interface ListOptions {
-  /** Lets the list use remembered facts about the server. */
   readonly known?: boolean;
 }
 

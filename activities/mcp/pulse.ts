@@ -13,18 +13,13 @@ const EVERY_MS = 5_000;
 /** Longer points are not kept: heartbeats are in Temporal's own store. */
 const LONGEST_POINT = 2_048;
 
-export interface Pulse {
-  say(details: CallProgress): void;
-  /** From now on the answer is taken up after this point. */
-  keep(point: ResumePoint): void;
-  /** The authority that is sealed with the point has changed, so the last point is sealed anew. */
-  keepAgain(): void;
-  stop(): void;
-}
+export type Pulse = ReturnType<typeof startPulse>;
 
-/** @param from details to begin with, for instance where a lost worker left off */
-export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'seal'>, from?: CallProgress): Pulse {
-  let latest: CallProgress = from ?? { phase: 'connecting' };
+/** @param latest details to begin with, for instance where a lost worker left off */
+export function startPulse(
+  { heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'seal'>,
+  latest: CallProgress = { phase: 'connecting' },
+) {
   let wanted: ResumePoint | undefined;
   let kept: ResumePoint | undefined;
   let isSealing = false;
@@ -54,16 +49,18 @@ export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'se
   };
 
   return {
-    say: (details) => {
+    say: (details: CallProgress): void => {
       const { resume = latest.resume } = details;
       latest = resume === undefined || details.phase === 'connecting' ? details : { ...details, resume };
       heartbeat(latest);
     },
+    /** From now on the answer is taken up after this point. */
     keep,
-    keepAgain: () => {
+    /** The authority that is sealed with the point has changed, so the last point is sealed anew. */
+    keepAgain: (): void => {
       if (kept !== undefined && !isOver) keep(kept);
     },
-    stop: () => {
+    stop: (): void => {
       isOver = true;
       wanted = undefined;
       clearInterval(timer);

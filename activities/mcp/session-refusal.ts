@@ -15,7 +15,6 @@
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { bodyOf, statusOf, type Trace } from './classify-failure.ts';
 
-/** Session of the request that was refused. */
 export interface NamedSession {
   readonly sessionId?: string | undefined;
   /** It was kept since an earlier call. */

@@ -80,7 +80,7 @@ export interface Session {
   close(kept?: 'kept'): Promise<void>;
 }
 
-/** A session could not be opened; nothing was asked of any tool. */
+/** Nothing was asked of any tool. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
   readonly trace: ConnectTrace;
@@ -111,8 +111,7 @@ const noValidator: jsonSchemaValidator = {
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, connectMs, signal, egress, asks } = options;
   const { url, protocol, accessToken, renewal } = connection;
-  const hasAsked = (): boolean => transport.asked;
-  const wire = openWire({ egress, server: connection, hasAsked });
+  const wire = openWire({ egress, server: connection, hasAsked: () => transport.asked });
   const http =
     accessToken === undefined || !renewal
       ? wire.fetch
@@ -125,6 +124,37 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,
   });
+  const client = clientFor(protocol);
+  // It is read below: Node 20 collects a timeout that only `any` refers to, and it never fires.
+  const deadline = AbortSignal.timeout(connectMs);
+  const over = AbortSignal.any([signal, deadline]);
+  // The negotiation probe takes no signal; closing its transport ends it.
+  const stop = (): void => void transport.close().catch(() => {});
+  over.addEventListener('abort', stop, { once: true });
+  try {
+    over.throwIfAborted();
+    await client.connect(transport, { timeout: NEVER_MS, ...defined({ prior }) });
+    if (client.getProtocolEra() === 'legacy') await standing?.opened();
+    over.throwIfAborted();
+  } catch (error) {
+    await transport.close().catch(() => {});
+    await wire.close();
+    const stopped = signal.aborted ? 'cancelled' : deadline.aborted ? 'deadline' : undefined;
+    throw new ConnectFailure({ error, exchange: wire.exchange(), stopped }, transport.sessionId);
+  } finally {
+    over.removeEventListener('abort', stop);
+  }
+  return {
+    client,
+    transport,
+    wire,
+    learned: learnedBy(client),
+    moved: wire.moved(),
+    close: (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client),
+  };
+}
+
+function clientFor(protocol: ServerConnection['protocol']): Client {
   const client = new Client(
     { name: 'countersign', version: '1.0.0-rc.1' },
     {
@@ -142,31 +172,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   // requests), but the SDK begins at 0 in each session. Its counter is private; the MCP conformance suite fails if this
   // does not reach it.
   client['_requestMessageId'] = firstId();
-  let stopped: 'cancelled' | 'deadline' | undefined;
-  const stop = (why: 'cancelled' | 'deadline'): void => {
-    stopped ??= why;
-    // The negotiation probe takes no signal; closing its transport ends it.
-    void transport.close().catch(() => {});
-  };
-  const onCancel = (): void => stop('cancelled');
-  const timer = setTimeout(() => stop('deadline'), connectMs);
-  signal.addEventListener('abort', onCancel, { once: true });
-  try {
-    signal.throwIfAborted();
-    await client.connect(transport, { timeout: NEVER_MS, ...defined({ prior }) });
-    if (client.getProtocolEra() === 'legacy') await standing?.opened();
-    if (stopped !== undefined) throw new Error('stopped while the session was opened');
-  } catch (error) {
-    await transport.close().catch(() => {});
-    await wire.close();
-    const trace = { error, exchange: wire.exchange(), stopped: signal.aborted ? 'cancelled' : stopped } as const;
-    throw new ConnectFailure(trace, transport.sessionId);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onCancel);
-  }
-  const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
-  return { client, transport, wire, learned: learnedBy(client), moved: wire.movedTo(url) !== url, close };
+  return client;
 }
 
 /**
@@ -181,8 +187,9 @@ export async function leaveSession(
   before: Promise<void> = Promise.resolve(),
   client: Pick<Client, 'close'> = transport,
 ): Promise<void> {
+  // Without a session id it sends nothing.
   if (kept === undefined) {
-    const said = before.then(() => (transport.sessionId === undefined ? undefined : transport.terminateSession()));
+    const said = before.then(() => transport.terminateSession());
     await patiently(said, LEAVE_MS);
   }
   await client.close().catch(() => {});
@@ -242,14 +249,10 @@ const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
 const MAX_BYTES = 16_384;
 
-export interface Priors {
-  recall(connection: ServerConnection): PriorDiscovery | undefined;
-  learn(connection: ServerConnection, session: Pick<Session, 'learned' | 'moved'>): void;
-  forget(connection: ServerConnection): void;
-}
+export type Priors = ReturnType<typeof createPriors>;
 
 /** @param now ms of a clock that only goes forward */
-export function createPriors(now: () => number = () => performance.now()): Priors {
+export function createPriors(now: () => number = () => performance.now()) {
   const known = new LRUCache<string, PriorDiscovery>({
     max: MAX_SERVERS,
     ttl: MAX_AGE_MS,
@@ -257,16 +260,14 @@ export function createPriors(now: () => number = () => performance.now()): Prior
     perf: { now },
   });
   return {
-    recall: (connection) => known.get(keyOf(connection)),
-    learn(connection, { learned: prior, moved }) {
+    recall: (connection: ServerConnection): PriorDiscovery | undefined => known.get(keyOf(connection)),
+    learn(connection: ServerConnection, { learned: prior, moved }: Pick<Session, 'learned' | 'moved'>): void {
       if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
       known.set(keyOf(connection), prior);
     },
-    forget(connection) {
-      known.delete(keyOf(connection));
-    },
+    forget: (connection: ServerConnection): void => void known.delete(keyOf(connection)),
   };
 }
 
@@ -318,7 +319,6 @@ export type RawAnswer =
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
   /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
   readonly streaming: () => boolean;
-  /** The server may ask people. */
   readonly asks?: boolean;
 }
 
@@ -342,7 +342,6 @@ export function transportOptions({
 /** The client's capabilities: neither sampling nor roots. */
 export const ASKING = { elicitation: { form: {}, url: {} } };
 
-/** Transport of one session; it keeps the answer to one request at a time. */
 export class SessionTransport extends StreamableHTTPClientTransport {
   /** The answer to the latest request about a tool, a task or a resource. */
   answer: RawAnswer | undefined;
@@ -370,33 +369,28 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   }
 
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
-    const single = Array.isArray(message) ? undefined : message;
-    const awaited = single === undefined ? undefined : awaitedIn(single);
-    if (single !== undefined && awaited !== undefined) {
-      this.answer = undefined;
-      this.asked = false;
-      this.#awaited = awaited;
-      const ended = (): void => this.#unlessAnswered(awaited, () => this.onLost?.());
-      await super.send(single, {
-        ...options,
-        onresumptiontoken: (eventId) => this.#unlessAnswered(awaited, () => this.onPassed?.(awaited, eventId)),
-        onRequestStreamEnd: () => {
-          options?.onRequestStreamEnd?.();
-          ended();
-        },
-      });
-      if (!this.#streaming()) ended();
-      return;
-    }
-    if (single !== undefined && !('method' in single) && single.id !== undefined)
-      return await this.#say(single, single.id, options);
+    if (Array.isArray(message)) throw new Error('the SDK sends no batches');
+    const awaited = awaitedIn(message);
+    if (awaited !== undefined) return await this.#ask(message, awaited, options);
+    if (!('method' in message) && message.id !== undefined) return await this.#say(message, message.id, options);
     const sending = super.send(this.#asks ? declaring(message) : message, options);
-    if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
-      this.#notices.add(sending);
+    if ('method' in message && message.method === 'notifications/cancelled') this.#notices.add(sending);
     await sending;
   }
 
-  /** Gives the server our answer to a request of its own. */
+  async #ask(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
+    this.answer = undefined;
+    this.asked = false;
+    this.#awaited = id;
+    const ended = (): void => this.#unlessAnswered(id, () => this.onLost?.());
+    await super.send(message, {
+      ...options,
+      onresumptiontoken: (eventId) => this.#unlessAnswered(id, () => this.onPassed?.(id, eventId)),
+      onRequestStreamEnd: ended,
+    });
+    if (!this.#streaming()) ended();
+  }
+
   async #say(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {
     const whose = 'result' in message && Object.keys(message.result).length > 0 ? 'people' : 'ours';
     try {
@@ -438,50 +432,41 @@ export class SessionTransport extends StreamableHTTPClientTransport {
 /** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
 export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
-/** A wait for an answer; the first reason to stop it counts. */
-export class Waiting {
-  stopped: Stop | undefined;
-  readonly #transport: SessionTransport;
-  readonly #signal: AbortSignal;
-  readonly #onStop: (why: Stop) => void;
-  readonly #onAbort: () => void;
-  #timer: NodeJS.Timeout | undefined;
+export type Waiting = ReturnType<typeof startWaiting>;
 
-  /** @param cancelled says what the abort of the signal means */
-  constructor(
-    transport: SessionTransport,
-    signal: AbortSignal,
-    onStop: (why: Stop) => void,
-    cancelled: () => Stop = () => 'cancelled',
-  ) {
-    this.#transport = transport;
-    this.#signal = signal;
-    this.#onStop = onStop;
-    this.#onAbort = () => this.stop(cancelled());
-    transport.onLost = () => this.stop('lost');
-    signal.addEventListener('abort', this.#onAbort, { once: true });
-    if (signal.aborted) this.#onAbort();
-  }
-
-  stop(why: Stop): void {
-    this.stopped ??= why;
-    this.#onStop(why);
-  }
-
-  atMost(ms: number): this {
-    this.#timer = setTimeout(() => this.stop('deadline'), ms);
-    return this;
-  }
-
-  over(): void {
-    clearTimeout(this.#timer);
-    this.#signal.removeEventListener('abort', this.#onAbort);
-    this.#transport.onLost = undefined;
-  }
+/**
+ * Begins to wait for an answer over this transport.
+ * @param cancelled says what the abort of the signal means
+ */
+export function startWaiting(
+  transport: SessionTransport,
+  signal: AbortSignal,
+  onStop: (why: Stop) => void,
+  { atMostMs, cancelled = () => 'cancelled' }: { readonly atMostMs?: number; readonly cancelled?: () => Stop } = {},
+) {
+  let stopped: Stop | undefined;
+  const stop = (why: Stop): void => {
+    stopped ??= why;
+    onStop(why);
+  };
+  const onAbort = (): void => stop(cancelled());
+  const timer = atMostMs === undefined ? undefined : setTimeout(() => stop('deadline'), atMostMs);
+  transport.onLost = () => stop('lost');
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return {
+    stopped: (): Stop | undefined => stopped,
+    stop,
+    over: (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      transport.onLost = undefined;
+    },
+  };
 }
 
-function declaring(message: JSONRPCMessage | JSONRPCMessage[]): JSONRPCMessage | JSONRPCMessage[] {
-  if (Array.isArray(message) || !isJSONRPCRequest(message) || message.method !== 'initialize') return message;
+function declaring(message: JSONRPCMessage): JSONRPCMessage {
+  if (!isJSONRPCRequest(message) || message.method !== 'initialize') return message;
   return { ...message, params: { ...message.params, capabilities: ASKING } };
 }
 
@@ -520,8 +505,6 @@ function awaitedIn(message: JSONRPCMessage): RequestId | undefined {
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 /** Fifty thousand rows of eight columns have fewer values. */
 const MAX_RESPONSE_VALUES = 500_000;
-const MOST_MOVES = 5;
-const LONGEST_MOVE = 2_048;
 const LONGEST_RETRY_AFTER_MS = 24 * 3_600_000;
 /** For so long a server hardly ever closes an idle connection. */
 const IDLE_MS = 1_000;
@@ -530,38 +513,18 @@ const IDLE_MS = 1_000;
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 /** Facts of the answer to the latest request, or to the one with an idempotency key once that was made. */
-export interface Exchange {
+export interface Exchange extends Omit<BoundAnswer, 'response'> {
   readonly status?: number;
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
-  /** The server refused the latest proof for want of its nonce. */
-  readonly nonceWanted?: boolean;
-  /** It refused a bound token, and offered no way to show one. */
-  readonly declined?: boolean;
   /** Why it was not sent at all. */
   readonly forbidden?: CountersignError;
 }
 
-export interface Wire {
-  readonly fetch: FetchLike;
-  /** False only if nothing can have been sent since the session, or its latest rest, began. */
-  reached(): boolean;
-  /** Forgets the facts of earlier exchanges; the connection stays. */
-  rest(): void;
-  /** True while an answer is not at its end. */
-  isBusy(): boolean;
-  /** Has the next request connect anew. */
-  reconnect(): Promise<void>;
-  /** Calls `tell` once that is so. */
-  onReached(tell: () => void): void;
-  exchange(): Exchange;
-  /** The address within its origin to which the server redirects requests for this URL; else the URL itself. */
-  movedTo(url: string): string;
-  close(): Promise<void>;
-}
+export type Wire = ReturnType<typeof openWire>;
 
 export interface WireOptions {
   readonly egress: Egress;
@@ -571,7 +534,7 @@ export interface WireOptions {
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
-export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
+export function openWire({ egress, server, hasAsked }: WireOptions) {
   let reached = false;
   let tellReached = (): void => undefined;
   const reach = (): void => {
@@ -583,12 +546,8 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
   let callMade = false;
   let use = 0;
   let unended: NodeJS.Timeout | undefined;
-  const moves = new Map<string, string>();
-  const movedTo = (url: string): string => {
-    let at = url;
-    for (let steps = 0; steps < MOST_MOVES; steps += 1) at = moves.get(at) ?? at;
-    return at;
-  };
+  const { href } = new URL(server.url);
+  let movedTo = href;
   const opened = (): Outlet =>
     egress.outlet({
       what: `Server "${server.name}"`,
@@ -604,64 +563,70 @@ export function openWire({ egress, server, hasAsked }: WireOptions): Wire {
     outlet = opened();
     await used.close();
   };
+  const fetch: FetchLike = async (url, init) => {
+    clearTimeout(unended);
+    const ofUse = use;
+    // The stream of an earlier use may still end.
+    const record = (isCall: boolean, update: Exchange): void => {
+      if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
+    };
+    const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
+    callMade ||= isCall;
+    const target = String(url) === href ? movedTo : String(url);
+    const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
+      if (ofUse === use && (isCall || !callMade)) exchange = {};
+      const response = await outlet.fetch(at, request, {
+        onTooLarge: () => record(isCall, { tooLarge: true }),
+        onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+      });
+      record(isCall, {
+        status: response.status,
+        streamed: isEventStream(response),
+        ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
+      });
+      return response;
+    };
+    try {
+      const bound = boundTokenIn(init, server);
+      const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
+      const { response, ...facts }: BoundAnswer =
+        bound === undefined
+          ? { response: await send(target, init) }
+          : await bound.binding.send(bound.token, target, init, send, mayRepeat);
+      record(isCall, facts);
+      movedTo = moveWithin(target, response) ?? movedTo;
+      return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
+    } catch (error) {
+      const forbidden = egressRefusalIn(error);
+      if (forbidden !== undefined) record(isCall, { forbidden });
+      throw error;
+    }
+  };
   return {
-    fetch: async (url, init) => {
-      clearTimeout(unended);
-      const ofUse = use;
-      // The stream of an earlier use may still end.
-      const record = (isCall: boolean, update: Exchange): void => {
-        if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
-      };
-      const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
-      callMade ||= isCall;
-      const target = movedTo(String(url));
-      const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
-        if (ofUse === use && (isCall || !callMade)) exchange = {};
-        const response = await outlet.fetch(at, request, {
-          onTooLarge: () => record(isCall, { tooLarge: true }),
-          onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
-        });
-        record(isCall, {
-          status: response.status,
-          streamed: isEventStream(response),
-          ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
-        });
-        return response;
-      };
-      try {
-        const bound = boundTokenIn(init, server);
-        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && hasAsked?.() === true);
-        const { response, ...facts }: BoundAnswer =
-          bound === undefined
-            ? { response: await send(target, init) }
-            : await bound.binding.send(bound.token, target, init, send, mayRepeat);
-        record(isCall, facts);
-        const next = moveWithin(target, response);
-        if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
-        return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
-      } catch (error) {
-        const forbidden = egressRefusalIn(error);
-        if (forbidden !== undefined) record(isCall, { forbidden });
-        throw error;
-      }
-    },
-    reached: () => reached,
-    rest: () => {
+    fetch,
+    /** False only if nothing can have been sent since the session, or its latest rest, began. */
+    reached: (): boolean => reached,
+    /** Forgets the facts of earlier exchanges; the connection stays. */
+    rest: (): void => {
       use += 1;
       exchange = {};
       callMade = false;
       reached = false;
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
-    isBusy: () => outlet.isBusy(),
+    /** True while an answer is not at its end. */
+    isBusy: (): boolean => outlet.isBusy(),
+    /** Has the next request connect anew. */
     reconnect,
-    onReached: (tell) => {
+    /** Calls `tell` once something can have been sent. */
+    onReached: (tell: () => void): void => {
       if (reached) tell();
       else tellReached = tell;
     },
-    exchange: () => exchange,
-    movedTo,
-    close: async () => await outlet.close(),
+    exchange: (): Exchange => exchange,
+    /** True if the server redirects its requests within its origin. */
+    moved: (): boolean => movedTo !== href,
+    close: async (): Promise<void> => await outlet.close(),
   };
 }
 
@@ -689,7 +654,7 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
   if ((status !== 307 && status !== 308) || location === null || !URL.canParse(location, from)) return undefined;
   const { origin, username, password, href } = new URL(location, from);
   const isWithin = origin === new URL(from).origin && username === '' && password === '';
-  return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
+  return isWithin ? href : undefined;
 }
 
 async function withoutLocation(response: Response): Promise<Response> {
@@ -697,7 +662,6 @@ async function withoutLocation(response: Response): Promise<Response> {
   return new Response(null, { status: response.status });
 }
 
-/** In one session. */
 const MOST_RENEWALS = 20;
 
 /** @param isForNonce true if the latest answer refuses the proof for want of its nonce, and not the token */
@@ -718,12 +682,8 @@ export function renewedFetch(
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** Requests that come meanwhile use the same renewal. */
-  const renewed = async (refused: string): Promise<void> => {
-    renewing ??= renew(refused).finally(() => {
-      renewing = undefined;
-    });
-    await renewing;
-  };
+  const renewed = (refused: string): Promise<void> =>
+    (renewing ??= renew(refused).finally(() => (renewing = undefined)));
 
   return async (url, init) => {
     const headers = new Headers(init?.headers);

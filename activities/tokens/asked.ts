@@ -52,20 +52,21 @@ export function parametersOf({ resource, scopes }: Asked): Readonly<Record<strin
 }
 
 interface GrantedContext {
-  readonly strategy: string;
-  readonly server: string;
-  readonly issuer: string;
-  /** The secrets with which the token was asked for. */
+  readonly credentials: {
+    readonly kind: string;
+    readonly issuer: string;
+    readonly senderConstrained: SenderConstrained;
+  };
+  readonly request: Pick<TokenRequest, 'server' | 'refused'>;
   readonly secrets: readonly string[];
-  readonly refused: string | undefined;
-  readonly senderConstrained: SenderConstrained;
-  /** Key for which the token was requested. */
   readonly key?: ProofKey | undefined;
   readonly now: number;
 }
 
 export function checkGranted(answer: TokenEndpointResponse, asked: Asked, context: GrantedContext): MintedToken {
-  const { strategy, server, issuer, refused, now } = context;
+  const { credentials, request, now } = context;
+  const { kind: strategy, issuer } = credentials;
+  const { server, refused } = request;
   const { access_token: token, refresh_token: refresh, id_token: id } = answer;
   const secrets = [token, refresh, id, ...context.secrets].filter((secret) => secret !== undefined);
   const refuse = refusing(context);
@@ -112,9 +113,12 @@ function namesOf(scopes: readonly string[], secrets: readonly string[]): string 
   return named.join(' ');
 }
 
-/** Returns true if the token is bound to the key of the call, and false if it is a bearer token that may be used. */
 function checkConstraint(type: string, claims: UnverifiedClaims | undefined, context: GrantedContext): boolean {
-  const { server, issuer, senderConstrained, key } = context;
+  const {
+    credentials: { issuer, senderConstrained },
+    request: { server },
+    key,
+  } = context;
   const unbound = (reason: string, next: string): never => {
     const message = `No token for ${server}: ${issuer} gave one that ${reason}. Nothing was sent to ${server}. ${next}`;
     throw tokenError('TOKEN_UNBOUND', message, { server, issuer });
@@ -146,7 +150,9 @@ export function checkIssuedType(
   refusing(context)('is of another type than an access token', 'Report this to its operator.');
 }
 
-function refusing({ server, issuer }: GrantedContext): (reason: string, next: string) => never {
+function refusing({ credentials, request }: GrantedContext): (reason: string, next: string) => never {
+  const { issuer } = credentials;
+  const { server } = request;
   return (reason, next) => {
     const message = `No token for ${server}: ${issuer} gave one that ${reason}. ${next}`;
     throw tokenError('TOKEN_REFUSED', message, { server, issuer });

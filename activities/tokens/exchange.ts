@@ -120,8 +120,8 @@ export function oauthFailure(
   asked: {
     readonly server: string;
     readonly issuer: string;
-    /** Undefined if no token was asked for yet. */
-    readonly grantType: string | undefined;
+    /** Absent if no token was asked for yet. */
+    readonly grantType?: string | undefined;
     readonly exchange: Exchange;
   },
 ): CountersignError {

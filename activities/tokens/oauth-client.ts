@@ -20,11 +20,11 @@ import {
   type TokenEndpointResponse,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
+import type { OAuthClient, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import { isSecurelyReached } from '../../domain/text/urls.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
-import { tokenError } from './port.ts';
+import { tokenError, type TokenRequest } from './port.ts';
 import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
 import type { ServerWords } from './server-words.ts';
@@ -46,14 +46,13 @@ export interface TokenSource {
 /** RFC 7009 §2.1. */
 export type TokenHint = 'access_token' | 'refresh_token';
 
-interface TokenAsk {
-  /** The tool server, for errors. */
-  readonly server: string;
+export interface TokenAsk {
+  readonly request: TokenRequest;
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly exchange: Exchange;
-  /** Makes the key for which the token is requested, by the algorithms of proofs that the server states to take. */
-  readonly keyFor?: (algorithms: unknown) => Promise<ProofKey | undefined>;
+  /** Absent for a token that no tool server is shown. */
+  readonly senderConstrained?: SenderConstrained;
 }
 
 export interface TokenAnswer {
@@ -88,11 +87,12 @@ export class ConfiguredClient {
 
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
-    const { exchange, keyFor } = ask;
+    const { exchange, request, grantType, senderConstrained: mode } = ask;
+    const { servers, words } = this.#source;
     const shown: string[] = [];
-    return await this.#toldIfFailed(ask, async () => {
-      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
-      const key = await keyFor?.(metadata.dpop_signing_alg_values_supported);
+    return await this.#toldIfFailed({ server: request.server, exchange, grantType }, async () => {
+      const { dpop_signing_alg_values_supported: algorithms } = await servers.metadataOf(this.issuer, exchange);
+      const key = mode && (await words.keyFor(mode, request, algorithms));
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
         return await this.#asClient(ask, key, shown);
@@ -102,7 +102,7 @@ export class ConfiguredClient {
   }
 
   async #toldIfFailed<Value>(
-    { server, exchange, grantType }: Pick<TokenAsk, 'server' | 'exchange'> & Partial<Pick<TokenAsk, 'grantType'>>,
+    asked: Omit<Parameters<typeof oauthFailure>[1], 'issuer'>,
     use: () => Promise<Value>,
   ): Promise<Value> {
     try {
@@ -110,7 +110,7 @@ export class ConfiguredClient {
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
-      throw oauthFailure(error, { server, issuer: this.issuer, grantType, exchange });
+      throw oauthFailure(error, { ...asked, issuer: this.issuer });
     }
   }
 
@@ -119,25 +119,24 @@ export class ConfiguredClient {
    * know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
-    const { server, exchange } = ask;
     const posts = this.#posts;
     try {
       return await this.#asked(ask, key, shown, posts);
     } catch (error) {
       if (this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
-      const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+      const metadata = await this.#source.servers.metadataOf(this.issuer, ask.exchange);
       if (!takesBoth(metadata.token_endpoint_auth_methods_supported)) throw error;
     }
     const answer = await this.#asked(ask, key, shown, !posts);
     this.#posts = !posts;
-    const way = posts ? 'client_secret_basic' : 'client_secret_post';
-    this.#source.warn('an authorization server takes the secret of its client in one way alone', { server, way });
+    const facts = { server: ask.request.server, way: posts ? 'client_secret_basic' : 'client_secret_post' };
+    this.#source.warn('an authorization server takes the secret of its client in one way alone', facts);
     return answer;
   }
 
   /** @param shown gets all that is sent as a secret, each time anew: a client's assertion is used once */
   async #asked(
-    { server, grantType, parameters, exchange }: TokenAsk,
+    { request: { server }, grantType, parameters, exchange }: TokenAsk,
     key: ProofKey | undefined,
     shown: string[],
     posts: boolean,

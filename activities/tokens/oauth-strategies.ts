@@ -49,31 +49,22 @@ function oauthStrategy(
   clients: readonly [ConfiguredClient, ...ConfiguredClient[]],
   propose: Propose,
 ): TokenStrategy {
-  const { kind: strategy, issuer, revoke, senderConstrained } = credentials;
+  const { revoke, senderConstrained } = credentials;
   const [client] = clients;
   return {
     async mint(request) {
-      const { server, refused, signal } = request;
+      const { refused, signal } = request;
       if (refused !== undefined) for (const each of clients) each.forget();
       const asked = askedFor(credentials, request);
       const exchange = openExchange({ ...source, signal });
       const { grantType, parameters: own, secrets: known } = await propose(request, asked, exchange);
       const parameters = { ...parametersOf(asked), ...own };
-      const keyFor = async (algorithms: unknown) => await source.words.keyFor(senderConstrained, request, algorithms);
-      const { answer, secrets, key } = await client.token({ server, grantType, parameters, exchange, keyFor });
-      const context = {
-        strategy,
-        server,
-        issuer,
-        secrets: [...known, ...secrets],
-        refused,
-        senderConstrained,
-        key,
-        now: source.now(),
-      };
-      const release = (): void => endTokens(client, source, server, answer, context.secrets);
+      const ask = { request, grantType, parameters, exchange, senderConstrained };
+      const { answer, secrets, key } = await client.token(ask);
+      const context = { credentials, request, secrets: [...known, ...secrets], key, now: source.now() };
+      const release = (): void => endTokens(client, source, request.server, answer, context.secrets);
       try {
-        if (strategy === 'token-exchange') checkIssuedType(answer, ['access_token', 'jwt'], context);
+        if (credentials.kind === 'token-exchange') checkIssuedType(answer, ['access_token', 'jwt'], context);
         const minted = checkGranted(answer, asked, context);
         return revoke ? { ...minted, release } : minted;
       } catch (error) {
@@ -145,7 +136,7 @@ export function enterpriseManagedStrategy(
     const { server } = request;
     const { token: subject } = await openGrant(request);
     const permitted = await provider.token({
-      server,
+      request,
       grantType: EXCHANGE_GRANT,
       parameters: {
         ...parametersOf(asked),

@@ -58,28 +58,26 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   } finally {
     await outlet.close();
   }
+  const isOwn = isFields(metadata) && isAbout(metadata, check.resource ?? serverUrl);
+  // Without any word about this server, a fresh token may be accepted after the one that was refused.
+  if (!isOwn && !isRequired) return;
   if (metadata === 'unavailable') {
-    // The token was refused already; a fresh one may still be accepted.
-    if (!isRequired) return;
     const message = `No token for ${server}: its metadata (RFC 9728) cannot be read. It may pass: try again.`;
     throw tokenError('TOKEN_UNAVAILABLE', message, { server, issuer });
   }
-  if (metadata === 'absent') {
-    if (!isRequired) return;
+  if (metadata === 'absent')
     throw refusal(check, server, 'publishes no metadata (RFC 9728), which its configuration requires');
-  }
-  const { resource, authorization_servers: issuers } = metadata;
-  const expected = canonicalServerUrl(check.resource ?? serverUrl);
-  if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected) {
-    // Metadata of another resource says nothing about this one.
-    if (!isRequired) return;
-    throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
-  }
+  if (!isOwn) throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
+  const { authorization_servers: issuers } = metadata;
   source.words.wants(serverUrl, takesBoundTokens(metadata));
   const named = Array.isArray(issuers) ? issuers.filter((one) => typeof one === 'string') : [];
   if (named.length === 0 && !isRequired) return;
   if (named.some((one) => sameIssuer(one, issuer))) return;
   throw refusal(check, server, `names other authorization servers (${shown(named)}) than the configured one`);
+}
+
+function isAbout({ resource }: Fields, serverUrl: string): boolean {
+  return typeof resource === 'string' && canonicalServerUrl(resource) === canonicalServerUrl(serverUrl);
 }
 
 function refusal({ issuer }: ResourceCheck, server: string, what: string): CountersignError {

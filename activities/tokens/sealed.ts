@@ -97,7 +97,6 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
     return { token: read.token, expiresAt };
   }
 
-  /** Checks the binding and returns its end. */
   function boundUntil(sealed: Uint8Array, request: TokenRequest): string {
     const { server, run } = request;
     const stated = fieldsOf(parsedJson(new TextDecoder().decode(sealed)));

@@ -20,25 +20,26 @@ interface Word {
 
 const NOTHING: Word = { wanted: false, declined: false };
 
-export interface ServerWords {
-  /** What the server's own metadata say (`takesBoundTokens`). */
-  wants(serverUrl: string, wanted: boolean): void;
-  /** @param algorithms `dpop_signing_alg_values_supported` of the authorization server */
-  keyFor(mode: SenderConstrained, request: TokenRequest, algorithms?: unknown): Promise<ProofKey | undefined>;
-}
+export type ServerWords = ReturnType<typeof createServerWords>;
 
 /** @param now milliseconds since the epoch */
-export function createServerWords(now: () => number): ServerWords {
+export function createServerWords(now: () => number) {
   const words = new LRUCache<string, Word>({ max: MOST_SERVERS, ttl: KEPT_MS, ttlResolution: 0, perf: { now } });
   const said = (serverUrl: string): Word => words.get(serverUrl) ?? NOTHING;
   const keep = (serverUrl: string, word: Partial<Word>): void => {
     words.set(serverUrl, { ...said(serverUrl), ...word });
   };
   return {
-    wants(serverUrl, wanted) {
+    /** Keeps what the server's own metadata say (`takesBoundTokens`). */
+    wants(serverUrl: string, wanted: boolean): void {
       if (said(serverUrl).wanted !== wanted) keep(serverUrl, { wanted });
     },
-    async keyFor(mode, { serverUrl, declined, byProvider }, algorithms) {
+    /** @param algorithms `dpop_signing_alg_values_supported` of the authorization server */
+    async keyFor(
+      mode: SenderConstrained,
+      { serverUrl, declined, byProvider }: TokenRequest,
+      algorithms?: unknown,
+    ): Promise<ProofKey | undefined> {
       if (byProvider === true && mode !== 'required') return undefined;
       if (declined === true) keep(serverUrl, { declined: true });
       return wantsBoundToken(mode, { ...said(serverUrl), algorithms }) ? await ProofKey.create() : undefined;

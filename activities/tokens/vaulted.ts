@@ -13,7 +13,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { RefreshedTokens, SenderConstrained } from '../../contracts/schemas/credentials.ts';
+import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
@@ -21,9 +21,9 @@ import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
-import { type Asked, askedFor, checkGranted, parametersOf, sameIssuer, unverifiedEvidence } from './asked.ts';
+import { askedFor, checkGranted, parametersOf, sameIssuer, unverifiedEvidence } from './asked.ts';
 import { type Exchange, openExchange } from './exchange.ts';
-import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
+import { ConfiguredClient, type TokenAnswer, type TokenAsk, type TokenSource } from './oauth-client.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 /** @throws what the token port allows, if this request may not use the entry */
@@ -110,7 +110,7 @@ const WRITING_MS = 30_000;
 const LONGEST_LIFE_SECONDS = 315_360_000;
 
 export function refreshStrategy(credentials: RefreshedTokens, source: TokenSource, vault: Vault): TokenStrategy {
-  const { kind: strategy, issuer, senderConstrained } = credentials;
+  const { issuer } = credentials;
   const client = new ConfiguredClient(credentials, source);
   const { now, timeoutMs } = source;
   return {
@@ -128,16 +128,18 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       // Read before the refresh token is used: a use that has begun must be finished.
       await client.prepare(server, openExchange({ ...source, signal }));
       const asked = askedFor(credentials, request);
-      const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
+      const { senderConstrained } = credentials;
+      const ask = { request, grantType: 'refresh_token', parameters: parametersOf(asked), senderConstrained };
+      const use = async (token: string) => await exchanged(token, ask, client, source);
       const reusable = credentials.refreshTokens === 'reusable';
       const lease = { leaseMs: timeoutMs + WRITING_MS, waitMs: timeoutMs, signal, now };
       const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
           if ('error' in renewed.value) throw renewed.value.error;
-          const { answer, secrets, key } = renewed.value;
-          const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
+          const { answer, ...shown } = renewed.value;
           const grantExpiresAt = endOf(answer, now()) ?? end;
+          const context = { credentials, request, ...shown, now: now() };
           return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt }) };
         }
         case 'failed':
@@ -167,19 +169,14 @@ function ofIssuer(issuer: string, held: HeldEntry | undefined, request: TokenReq
 /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
 async function exchanged(
   used: string,
-  request: TokenRequest,
-  asked: Asked,
+  ask: Omit<TokenAsk, 'exchange'>,
   client: ConfiguredClient,
   source: TokenSource,
-  mode: SenderConstrained,
 ): Promise<Used<TokenAnswer | { readonly error: unknown }>> {
   const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
-  const parameters = { ...parametersOf(asked), refresh_token: used };
+  const parameters = { ...ask.parameters, refresh_token: used };
   try {
-    const { server } = request;
-    const keyFor = async (algorithms: unknown) => await source.words.keyFor(mode, request, algorithms);
-    const ask = { server, grantType: 'refresh_token', parameters, exchange, keyFor };
-    const { answer, secrets, key } = await client.token(ask);
+    const { answer, secrets, key } = await client.token({ ...ask, parameters, exchange });
     const value = { answer, secrets: [...secrets, used], key };
     return { kind: 'exchanged', value, ...replacing(answer, source.now()) };
   } catch (error) {

@@ -76,7 +76,6 @@ export async function isOfChain(
   return made?.continued === true && made.firstRunId === own?.firstRunId;
 }
 
-/** The called server as its dispatch describes it. */
 export interface Called extends Pick<ServerBinding, 'name' | 'url'> {
   /** True if it is called with a grant that the signed spec does not have. */
   readonly regranted: boolean;

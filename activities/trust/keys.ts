@@ -48,22 +48,17 @@ export function createTrustedKeys(
       { path: 'trust.jwks' },
     );
   };
-  let kept: { readonly document: unknown; readonly jwks: readonly TrustedJwk[]; readonly at: number } | undefined;
+  let kept: { readonly text: string; readonly jwks: readonly TrustedJwk[]; readonly at: number } | undefined;
   let reading: Promise<void> | undefined;
   const read = async (): Promise<void> => {
     // The time is taken before the question: a change during the answer counts as not seen.
     const at = now();
-    const document = await store.read();
-    const jwks = kept !== undefined && kept.document === document ? kept.jwks : validJwks(document, store.name);
-    kept = { document, jwks, at };
+    const text = await store.read();
+    const jwks = kept !== undefined && kept.text === text ? kept.jwks : validJwks(text, store.name);
+    kept = { text, jwks, at };
     told = Number.NEGATIVE_INFINITY;
   };
-  const readOnce = async (): Promise<void> => {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
-    await reading;
-  };
+  const readOnce = (): Promise<void> => (reading ??= read().finally(() => (reading = undefined)));
   return {
     async setFor(tenant, age) {
       if (age === 'new' || kept === undefined || now() - kept.at >= store.freshMs) {
@@ -110,8 +105,8 @@ export async function readTrusted(store: TrustStore): Promise<readonly TrustedJw
   }
 }
 
-function validJwks(value: unknown, name: string): readonly TrustedJwk[] {
-  const { keys } = parseAs(TrustedJwks, value, 'CONFIG_INVALID', `trusted keys of ${name}`);
+function validJwks(text: string, name: string): readonly TrustedJwk[] {
+  const { keys } = parseAs(TrustedJwks, JSON.parse(text), 'CONFIG_INVALID', `trusted keys of ${name}`);
   const path = doubledIn(keys);
   if (path === undefined) return keys;
   throw new CountersignError(
@@ -140,22 +135,13 @@ export interface TrustStore {
   readonly name: string;
   /** Milliseconds for which a change may go unnoticed. */
   readonly freshMs: number;
-  /** Returns the document as it is now, or throws. The same object again means that it has not changed. */
-  read(): Promise<unknown>;
+  /** Returns the document as it is now, as JSON, or throws. */
+  read(): Promise<string>;
 }
 
 /** @param path absolute. @param shown the path as the configuration names it */
 export function createTrustFile(path: string, shown: string): TrustStore {
-  let last: { readonly text: string; readonly document: unknown } | undefined;
-  return {
-    name: shown,
-    freshMs: 0,
-    read: async (): Promise<unknown> => {
-      const text = await readFile(path, 'utf8');
-      if (last?.text !== text) last = { text, document: JSON.parse(text) as unknown };
-      return last.document;
-    },
-  };
+  return { name: shown, freshMs: 0, read: async () => await readFile(path, 'utf8') };
 }
 
 const FRESH_MS = 15_000;
@@ -167,7 +153,7 @@ export function createTrustUrl(url: string, egress: Egress): TrustStore {
   return {
     name: url,
     freshMs: FRESH_MS,
-    read: async (): Promise<unknown> => {
+    read: async () => {
       const response = await fetch(url, {
         headers: { accept: 'application/jwk-set+json, application/json' },
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -176,7 +162,7 @@ export function createTrustUrl(url: string, egress: Egress): TrustStore {
         await response.body?.cancel();
         throw new Error(`answered ${response.status}`);
       }
-      return await response.json();
+      return await response.text();
     },
   };
 }

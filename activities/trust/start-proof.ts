@@ -38,7 +38,6 @@ export interface StartProofParts {
   readonly config: Pick<Config, 'servers' | 'models'>;
 }
 
-/** The claims of a dispatch about its run, to be compared. */
 export interface RunClaims {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
@@ -58,8 +57,6 @@ export async function proveStart(
   const { message, signature } = openMessage(given);
   const text = canonicalJson(message);
   const trust = await judgeSpec(parts, spec, signature, sha256Hex(text), scheduler);
-  // The time that counts is when the run began, not when a worker took it up: the run may have waited for one.
-  await assertStartedInTime(parts, signature ?? '', scheduler);
   const stored = await parts.artifacts.put(new TextEncoder().encode(text), SPEC_TYPE);
   return { trust, signedSpec: { spec: stored, signature: signature ?? '' } };
 }
@@ -80,7 +77,6 @@ export async function proveRun(
   const given: unknown = JSON.parse(text);
   const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'signed spec');
   await judgeSpec(parts, spec, signedSpec.signature, sha256Hex(text), scheduler);
-  await assertStartedInTime(parts, signedSpec.signature, scheduler);
   // Sound: it is a run spec, defaults not applied; a workflow hands on policy and grants as they were sent.
   const other = differenceOf(spec, given as RunSpecInput, claims, parts.config);
   if (other !== undefined)
@@ -89,22 +85,25 @@ export async function proveRun(
 }
 
 async function judgeSpec(
-  { keys }: StartProofParts,
+  parts: StartProofParts,
   { initiator }: RunSpec,
   signature: string | undefined,
   payload: string,
-  { namespace, workflowId }: Scheduler,
+  scheduler: Scheduler,
 ): Promise<TrustSet> {
   const { id, groups, tenant } = initiator;
-  const place = { namespace, tenant, workflowId };
-  const about = { purpose: 'start', ...place, payload, person: id, groups } as const;
+  const { namespace, workflowId = '' } = scheduler;
+  const about = { purpose: 'start', namespace, tenant, workflowId, payload, person: id, groups } as const;
   const { trust, checked } = await checkedByKeys(
-    keys,
+    parts.keys,
     tenant,
     (set) => checkSignature(signature, about, set, undefined),
     (found) => found.kind === 'refuse' && found.code === 'TRUST_KEY_UNKNOWN',
   );
-  if (checked.kind === 'signed') return trust;
+  if (checked.kind === 'signed') {
+    await assertStartedInTime(parts, signature ?? '', scheduler);
+    return trust;
+  }
   const { code, message, facts } = checked;
   // Temporal does not retry this: the key was sought where it would be.
   const [said, why] =
@@ -114,7 +113,10 @@ async function judgeSpec(
   throw new CountersignError(said, `The run spec: ${why}`, { path: 'signature', ...facts });
 }
 
-/** Refuses a captured spec that starts a run later. Once retention removed the first execution nobody can tell (0025). */
+/**
+ * Refuses a captured spec that starts a run later. The time that counts is when the run began, not when a worker took it
+ * up. Once retention removed the first execution nobody can tell (0025).
+ */
 async function assertStartedInTime(
   { readExecution, taskQueue }: StartProofParts,
   signature: string,

@@ -10,18 +10,18 @@
  * 4. An envelope is encrypted (AES-256-GCM, NIST SP 800-38D, random 96-bit nonce) with the first key; every key
  *    decrypts. The tag also covers place and version: an envelope that is copied elsewhere does not open.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type CodecKey, Identifier } from '../../contracts/schemas/json.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalJson, sha256Hex } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { replace, writeNew } from '../kit/durable-file.ts';
 import { parsedJson } from '../kit/json.ts';
-import { type HeldEntry, type ListedEntry, unlessUnread, type Vault, type VaultVersion } from './port.ts';
+import { listedAt, type Vault, type VaultVersion } from './port.ts';
 
 export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
@@ -44,48 +44,41 @@ const REMOVED = 'removed\n';
 
 interface Newest {
   readonly version: number;
-  /** Undefined if the entry was removed. */
   readonly found: (z.infer<typeof Content> & { readonly keyId: string }) | undefined;
 }
 
 export function createVaultDirectory(root: string, keys: readonly CodecKey[]): Vault {
-  const envelopes = new Envelopes(keys);
   return {
-    read: async (ref) => await available(async () => heldIn(await newestOf(root, folderOf(ref), envelopes))),
+    read: async (ref) =>
+      await available(async () => {
+        const found = foundIn(await newestOf(root, folderOf(ref), keys));
+        return found && { entry: found.entry, version: found.version };
+      }),
     write: async (ref, entry, expected) =>
-      await available(async () => await replaced(root, envelopes, { ref, entry }, expected)),
+      await available(async () => await replaced(root, keys, { ref, entry }, expected)),
     remove: async (ref, expected) =>
-      await available(async () => (await replaced(root, envelopes, { ref }, expected)) !== undefined),
+      await available(async () => (await replaced(root, keys, { ref }, expected)) !== undefined),
     list: async (onUnread) =>
       await available(async () => {
         await assertRoot(root, VAULT_ROOT);
         const folders = (await readdir(root)).filter((name) => FOLDER_NAME.test(name));
-        const listed: ListedEntry[] = [];
-        for (const folder of folders) {
-          const newest = await unlessUnread(onUnread, async () => await newestOf(root, folder, envelopes));
-          if (newest?.found === undefined) continue;
-          const { ref, keyId, entry } = newest.found;
-          const { secret, ...rest } = entry;
-          listed.push({ ref, kind: secret.kind, version: String(newest.version), keyId, ...rest });
-        }
-        return listed.toSorted((one, other) => (one.ref < other.ref ? -1 : 1));
+        const read = async (folder: string) => foundIn(await newestOf(root, folder, keys));
+        return await listedAt(folders, read, onUnread);
       }),
   };
 }
 
-export function folderOf(ref: string): string {
-  return createHash('sha256').update(ref).digest('hex');
-}
+export const folderOf = sha256Hex;
 
 export function fileOf(version: number): string {
   return `${String(version).padStart(12, '0')}.json`;
 }
 
-function heldIn(newest: Newest | undefined): HeldEntry | undefined {
-  return newest?.found === undefined ? undefined : { entry: newest.found.entry, version: String(newest.version) };
+function foundIn(newest: Newest | undefined) {
+  return newest?.found === undefined ? undefined : { ...newest.found, version: String(newest.version) };
 }
 
-async function newestOf(root: string, folder: string, envelopes: Envelopes): Promise<Newest | undefined> {
+async function newestOf(root: string, folder: string, keys: readonly CodecKey[]): Promise<Newest | undefined> {
   const seen = new Set<number>();
   for (let reads = 0; reads < MOST_READS; reads += 1) {
     const version = (await versionsIn(root, folder)).at(-1);
@@ -95,10 +88,10 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
     if (text === undefined) continue;
     if (text === REMOVED) return { version, found: undefined };
     const place: Place = { folder, version };
-    const opened = envelopes.open(text, place);
-    const content = Content.safeParse(parsedJson(opened.text));
+    const { text: json, keyId } = opened(keys, text, place);
+    const content = Content.safeParse(parsedJson(json));
     if (!content.success || folderOf(content.data.ref) !== folder) throw corrupt(place, 'it is of another release');
-    return { version, found: { ...content.data, keyId: opened.keyId } };
+    return { version, found: { ...content.data, keyId } };
   }
   const [version = 0, ...others] = seen;
   if (others.length === 0 && (await isLeftEmpty(join(root, folder, fileOf(version)))))
@@ -139,16 +132,16 @@ async function readText(path: string): Promise<string | undefined> {
 
 async function replaced(
   root: string,
-  envelopes: Envelopes,
+  keys: readonly CodecKey[],
   { ref, entry }: { readonly ref: string; readonly entry?: VaultEntry },
   expected: VaultVersion | undefined,
 ): Promise<VaultVersion | undefined> {
   await assertRoot(root, VAULT_ROOT);
   const folder = folderOf(ref);
-  const newest = await newestOf(root, folder, envelopes);
-  if (heldIn(newest)?.version !== expected) return undefined;
+  const newest = await newestOf(root, folder, keys);
+  if (foundIn(newest)?.version !== expected) return undefined;
   const version = (newest?.version ?? 0) + 1;
-  const text = entry === undefined ? REMOVED : envelopes.seal(JSON.stringify({ ref, entry }), { folder, version });
+  const text = entry === undefined ? REMOVED : sealed(keys, JSON.stringify({ ref, entry }), { folder, version });
   if (!(await writeNew(root, join(root, folder, fileOf(version)), text))) return undefined;
   const versions = await versionsIn(root, folder);
   const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
@@ -193,43 +186,39 @@ interface Place {
   readonly version: number;
 }
 
-class Envelopes {
-  readonly #keys: readonly { readonly id: string; readonly key: Uint8Array }[];
+function sealed(keys: readonly CodecKey[], text: string, place: Place): string {
+  const [first] = keys;
+  if (first === undefined) throw noKey('the first one');
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', Buffer.from(first.key, 'base64'), nonce);
+  cipher.setAAD(placeBytes(place, first.id));
+  const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+  const data = Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64');
+  return JSON.stringify({ format: 'countersign-vault-1', keyId: first.id, data });
+}
 
-  constructor(keys: readonly CodecKey[]) {
-    this.#keys = keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
-  }
-
-  seal(text: string, place: Place): string {
-    const [first] = this.#keys;
-    if (first === undefined) throw noKey('the first one');
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', first.key, nonce);
-    cipher.setAAD(placeBytes(place, first.id));
-    const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-    const data = Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64');
-    return JSON.stringify({ format: 'countersign-vault-1', keyId: first.id, data });
-  }
-
-  /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
-  open(envelope: string, place: Place): { readonly text: string; readonly keyId: string } {
-    const parsed = Envelope.safeParse(parsedJson(envelope));
-    if (!parsed.success) throw corrupt(place, 'it is no envelope');
-    const { keyId, data } = parsed.data;
-    const key = this.#keys.find(({ id }) => id === keyId)?.key;
-    if (key === undefined) throw noKey(keyId);
-    const sealed = Buffer.from(data, 'base64');
-    try {
-      const nonce = sealed.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(placeBytes(place, keyId));
-      decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-      const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
-      return { text: text.toString('utf8'), keyId };
-    } catch {
-      const first = `Compare key ${keyId} of vault.keys with that of the other workers first: with the right one nothing is lost. Else: `;
-      throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id', first);
-    }
+/** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
+function opened(
+  keys: readonly CodecKey[],
+  envelope: string,
+  place: Place,
+): { readonly text: string; readonly keyId: string } {
+  const parsed = Envelope.safeParse(parsedJson(envelope));
+  if (!parsed.success) throw corrupt(place, 'it is no envelope');
+  const { keyId, data } = parsed.data;
+  const key = keys.find(({ id }) => id === keyId)?.key;
+  if (key === undefined) throw noKey(keyId);
+  const bytes = Buffer.from(data, 'base64');
+  try {
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const decipher = createDecipheriv('aes-256-gcm', Buffer.from(key, 'base64'), nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(placeBytes(place, keyId));
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
+    return { text: text.toString('utf8'), keyId };
+  } catch {
+    const first = `Compare key ${keyId} of vault.keys with that of the other workers first: with the right one nothing is lost. Else: `;
+    throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id', first);
   }
 }
 

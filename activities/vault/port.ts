@@ -8,9 +8,9 @@
  * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`,
  *    `CONFIG_INVALID`.
  */
-import { createHash } from 'node:crypto';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
+import { sha256Hex } from '../../domain/text/canonical.ts';
 import { ownValue, parsedJson } from '../kit/json.ts';
 
 /** Opaque; compared by equality alone. */
@@ -45,18 +45,29 @@ export interface Vault {
 
 type OnUnread = (fault: CountersignError) => void;
 
-export async function unlessUnread<T>(
+type FoundEntry = HeldEntry & Pick<ListedEntry, 'ref' | 'keyId'>;
+
+/** Lists the entries that are found at these places, without their secrets. */
+export async function listedAt(
+  places: readonly string[],
+  read: (place: string) => Promise<FoundEntry | undefined>,
   onUnread: OnUnread | undefined,
-  read: () => T | Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (onUnread === undefined || !(error instanceof CountersignError) || !OF_ONE_ENTRY.includes(error.code))
-      throw error;
-    onUnread(error);
-    return undefined;
+): Promise<readonly ListedEntry[]> {
+  const listed: ListedEntry[] = [];
+  for (const place of places) {
+    try {
+      const found = await read(place);
+      if (found === undefined) continue;
+      const { entry, ...named } = found;
+      const { secret, ...rest } = entry;
+      listed.push({ ...named, kind: secret.kind, ...rest });
+    } catch (error) {
+      if (onUnread === undefined || !(error instanceof CountersignError) || !OF_ONE_ENTRY.includes(error.code))
+        throw error;
+      onUnread(error);
+    }
   }
+  return listed.toSorted((one, other) => (one.ref < other.ref ? -1 : 1));
 }
 
 /** A damaged entry, and one that is encrypted with a key that the configuration does not hold. */
@@ -71,7 +82,7 @@ export function createVaultEnvironment(
   variables: Readonly<Record<string, string>>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Vault {
-  const held = (ref: string): HeldEntry | undefined => {
+  const found = async (ref: string): Promise<FoundEntry | undefined> => {
     const variable = ownValue(variables, ref);
     const text = variable === undefined ? undefined : environment[variable];
     if (variable === undefined || text === undefined || text === '') return undefined;
@@ -82,22 +93,13 @@ export function createVaultEnvironment(
       const message = `The environment variable ${variable} holds no vault entry (${at.join(', ')}). Correct it and restart the worker.`;
       throw new CountersignError('VAULT_CORRUPT', message);
     }
-    return { entry: entry.data, version: createHash('sha256').update(text).digest('hex') };
+    return { ref, entry: entry.data, version: sha256Hex(text) };
   };
   return {
-    read: async (ref) => held(ref),
+    read: found,
     write: async (ref) => await readOnly(ref),
     remove: async (ref) => await readOnly(ref),
-    list: async (onUnread) => {
-      const listed: ListedEntry[] = [];
-      for (const ref of Object.keys(variables).toSorted()) {
-        const found = await unlessUnread(onUnread, () => held(ref));
-        if (found === undefined) continue;
-        const { secret, ...rest } = found.entry;
-        listed.push({ ref, kind: secret.kind, version: found.version, ...rest });
-      }
-      return listed;
-    },
+    list: async (onUnread) => await listedAt(Object.keys(variables), found, onUnread),
   };
 }
 

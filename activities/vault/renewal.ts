@@ -23,7 +23,6 @@ export type Used<Value> =
   | { readonly kind: 'not-used'; readonly error: unknown }
   /** The issuer refused the token for good. */
   | { readonly kind: 'refused'; readonly error: unknown }
-  /** The token may have been used. */
   | { readonly kind: 'uncertain'; readonly error: unknown };
 
 export type Renewed<Value> =
@@ -41,7 +40,6 @@ export interface Renewing<Value> {
   readonly use: (token: string) => Promise<Used<Value>>;
   /** The issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
   readonly reusable: boolean;
-  /** Limit of one use. */
   readonly leaseMs: number;
   /** How long to wait for other workers. */
   readonly waitMs: number;

@@ -12,10 +12,9 @@ import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { createKeptSessions } from '../../activities/mcp/kept-sessions.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { listTools } from '../../activities/mcp/listing.ts';
-import type { ServerConnection } from '../../activities/mcp/port.ts';
+import type { ServerConnection, TokenBinding } from '../../activities/mcp/port.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createPriors } from '../../activities/mcp/session.ts';
-import { createScrubber } from '../../activities/scrubbing/scrubber.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { CatalogConnection } from '../../contracts/schemas/catalog.ts';
@@ -214,12 +213,20 @@ test('a list that nobody wants any more, once some of its tools were read, ends 
   const named = (name: string) => [{ name, inputSchema: { type: 'object' } }];
   const server = await startRawServer({ era: 'modern', pages: [named('first'), named('second')] });
   const nobody = new AbortController();
-  const scrub = createScrubber([]);
-  const value = (given: unknown): unknown => {
+  // The first tool is searched for its proofs.
+  const secrets = (): readonly string[] => {
     nobody.abort();
-    return scrub.value(given);
+    return [];
   };
-  const connection: ServerConnection = { name: 'files', url: server.url, headers: {}, protocol: 'auto', secrets: [] };
+  const binding: TokenBinding = { secrets, isDeclined: () => false, send: () => Promise.reject(new Error('no token')) };
+  const connection: ServerConnection = {
+    name: 'files',
+    url: server.url,
+    headers: {},
+    protocol: 'auto',
+    secrets: [],
+    binding,
+  };
   const listed = listTools({
     connection,
     signal: nobody.signal,
@@ -227,7 +234,6 @@ test('a list that nobody wants any more, once some of its tools were read, ends 
     priors: createPriors(),
     kept: createKeptSessions(),
     known: false,
-    scrubbing: () => ({ ...scrub, value }),
     egress: loopbackEgress(),
   });
   try {

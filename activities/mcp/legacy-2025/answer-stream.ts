@@ -10,7 +10,7 @@
  * 3. The asking is bounded: some servers keep events under a name by which they do not find them again, and then stay
  *    silent for ever.
  */
-import { setImmediate as immediate } from 'node:timers/promises';
+import { setImmediate as immediate, setTimeout as pause } from 'node:timers/promises';
 import {
   isJSONRPCErrorResponse,
   isJSONRPCNotification,
@@ -22,26 +22,29 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import type { SealedState } from '../../../contracts/schemas/input.ts';
-import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress } from '../../egress/fetch.ts';
 import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { type Pulse, startPulse } from '../pulse.ts';
 import { isFinalStatus, networkCodeOf } from '../../kit/network.ts';
-import { leaveSession, LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../session.ts';
+import {
+  leaveSession,
+  LONGEST_RETRY_MS,
+  openWire,
+  type RawAnswer,
+  RESUME,
+  transportOptions,
+  type Wire,
+} from '../session.ts';
+import type { McpReach } from '../mcp-server.ts';
 import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
 import { begunTask, isTaskAnswer } from './begun-task.ts';
-
-/** Pause in ms between two requests if the server names no time: it may be starting again. */
-const FIRST_PAUSE_MS = 250;
-const LAST_PAUSE_MS = 5_000;
 
 export interface AskedAnswer extends Omit<
   ToolCall,
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
   readonly point: ResumePoint;
-  /** The same point, sealed. */
   readonly resume: SealedState;
   /** The answer may be a task: its session is then left open. */
   readonly mayBeTask?: true;
@@ -54,13 +57,7 @@ export interface AnswerSource {
 
 const LOST = 'the worker that had sent it was lost';
 
-export function createMcpAnswerSource({
-  artifacts,
-  egress,
-}: {
-  readonly artifacts: ArtifactStore;
-  readonly egress: Egress;
-}): AnswerSource {
+export function createMcpAnswerSource({ artifacts, egress }: McpReach): AnswerSource {
   return {
     async resume(connection, asked) {
       const { point, heartbeat, seal, resume } = asked;
@@ -146,9 +143,7 @@ class AnswerStream {
     const { connection, point } = options;
     this.#options = options;
     this.#wire = wire;
-    this.#ended = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
+    this.#ended = new Promise((resolve) => (this.#resolve = resolve));
     this.transport = new StreamableHTTPClientTransport(new URL(connection.url), {
       fetch: askingOnly(wire.fetch),
       ...transportOptions(connection),
@@ -156,12 +151,7 @@ class AnswerStream {
       protocolVersion: point.protocolVersion,
       // The end of a stream is reported here, and only this class opens it again.
       reconnectionScheduler: (_, delayMs) => this.#onClosed(delayMs),
-      reconnectionOptions: {
-        initialReconnectionDelay: FIRST_PAUSE_MS,
-        maxReconnectionDelay: LAST_PAUSE_MS,
-        reconnectionDelayGrowFactor: 2,
-        maxRetries: 1,
-      },
+      reconnectionOptions: { ...RESUME, maxRetries: 1 },
     });
     this.transport.onmessage = (message) => this.#read(message);
     // The next step reports any error.
@@ -181,12 +171,9 @@ class AnswerStream {
     return await this.#ended;
   }
 
-  /** Opens the stream after the last event, as often as it ends without the answer. */
   async #follow(): Promise<void> {
     while (this.#found === undefined) {
-      const closed = new Promise<number>((resolve) => {
-        this.#onClosed = resolve;
-      });
+      const closed = new Promise<number>((resolve) => (this.#onClosed = resolve));
       const failure = await this.#open();
       if (failure?.final !== undefined) return this.end(failure.final);
       const delayMs =
@@ -199,9 +186,11 @@ class AnswerStream {
         return this.end(none('what the server says there is larger than this service reads'));
       // By then `#passed` knows what every event that has come holds.
       await immediate();
-      const backoffMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#silences, LAST_PAUSE_MS);
+      // A server that names no time may be starting again.
+      const { initialReconnectionDelay: firstMs, maxReconnectionDelay: lastMs } = RESUME;
+      const backoffMs = Math.min(firstMs * 2 ** this.#silences, lastMs);
       this.#silences += 1;
-      await Promise.race([pause(Math.max(delayMs, backoffMs)), this.#ended]);
+      await Promise.race([pause(Math.max(delayMs, backoffMs), undefined, { ref: false }), this.#ended]);
     }
   }
 
@@ -287,10 +276,6 @@ function reasonFor(status: number): string {
 
 function none(reason: string): Extract<SoughtAnswer, { kind: 'none' }> {
   return { kind: 'none', reason };
-}
-
-async function pause(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 function askingOnly(fetch: Wire['fetch']): Wire['fetch'] {

@@ -68,7 +68,6 @@ export function secretsOf({ taskId, sessionId }: TaskId): string[] {
   return [taskId, sessionId].flatMap((id) => secretIds(id));
 }
 
-/** Undefined if its status is not one of the protocol's. */
 export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
   const { status, statusMessage, pollInterval, ttl } = task;
   const known = STATUSES.find((each) => each === status);

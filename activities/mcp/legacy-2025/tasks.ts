@@ -15,7 +15,6 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
-import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
@@ -27,10 +26,11 @@ import {
   openWire,
   RESUME,
   SessionTransport,
+  startWaiting,
   transportOptions,
-  Waiting,
   withoutStandingStream,
 } from '../session.ts';
+import type { McpReach } from '../mcp-server.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { ownValue } from '../../kit/json.ts';
 
@@ -62,16 +62,10 @@ export type TaskReport =
     }
   /** Nobody will say what became of the task. `completed` means that, by the server's word, it was done. */
   | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
-  /** The task has run to its end. */
   | { readonly kind: 'over'; readonly ending: CallEnding };
 
 export interface TaskServer {
   ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
-}
-
-interface McpReach {
-  readonly artifacts: ArtifactStore;
-  readonly egress: Egress;
 }
 
 interface Asking extends McpReach {
@@ -219,17 +213,9 @@ function failedWithout(reason: string): CallEnding {
   return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
 }
 
-interface TaskLink {
-  ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace>;
-  /** @param kept the task is not over: its session is left open */
-  close(kept?: 'kept'): Promise<void>;
-}
+type TaskLink = Awaited<ReturnType<typeof openTaskLink>>;
 
-async function openTaskLink(
-  connection: ServerConnection,
-  { id, signal }: TaskQuestion,
-  egress: Egress,
-): Promise<TaskLink> {
+async function openTaskLink(connection: ServerConnection, { id, signal }: TaskQuestion, egress: Egress) {
   const wire = openWire({ egress, server: connection });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
@@ -245,13 +231,15 @@ async function openTaskLink(
   await transport.start();
   let next = firstId();
   return {
-    async ask(method, ms) {
+    async ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace> {
       const over = new AbortController();
       const answered = new Promise<void>((resolve) => {
         heard = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      const waiting = new Waiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`))).atMost(ms);
+      const waiting = startWaiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`)), {
+        atMostMs: ms,
+      });
       let error: unknown;
       try {
         transport.answer = undefined;
@@ -266,10 +254,11 @@ async function openTaskLink(
       }
       const { answer } = transport;
       if (answer !== undefined) return { kind: 'answered', answer };
-      const { stopped } = waiting;
+      const stopped = waiting.stopped();
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
     },
-    close: (kept) => leaveSession(transport, wire, kept),
+    /** @param kept the task is not over: its session is left open */
+    close: (kept?: 'kept'): Promise<void> => leaveSession(transport, wire, kept),
   };
 }
 

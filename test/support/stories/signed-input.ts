@@ -54,7 +54,7 @@ export const world: { trusted: readonly TrustedJwk[]; known: Record<string, Exec
   known: {},
 };
 export const parts: StartProofParts = {
-  keys: createTrustedKeys(config, { name: 'x', freshMs: 0, read: async () => ({ keys: [...world.trusted] }) }),
+  keys: createTrustedKeys(config, { name: 'x', freshMs: 0, read: async () => JSON.stringify({ keys: world.trusted }) }),
   artifacts,
   readExecution: async (_workflowId, runId) => world.known[runId],
   taskQueue: 'countersign',

@@ -136,7 +136,7 @@ describe('addresses', () => {
 });
 
 describe('what an operator may allow', () => {
-  const rules = (...allowPrivate: readonly string[]): EgressRules => ({ ...NOTHING, allowPrivate });
+  const rules = (...allowPrivate: readonly string[]): EgressRules => ({ ...NOTHING, allowPrivate: [...allowPrivate] });
   test.each([
     ['10.1.2.3', rules('10.1.0.0/16'), undefined],
     ['10.2.0.0', rules('10.1.0.0/16'), /egress\.allowPrivate/],

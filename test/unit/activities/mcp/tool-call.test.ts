@@ -120,7 +120,8 @@ async function legsAfter(error: Omit<Extract<RawAnswer, { kind: 'error' }>, 'kin
   const answers: RawAnswer[] = [{ kind: 'error', ...error }, DONE];
   await sendLegs(aCall({ input: GOES_ON }), {
     names: { server: 'shop', tool: 'order', quote: (text) => text },
-    scrubberWith: (secrets) => createScrubber(secrets),
+    told: [],
+    scrubber: () => createScrubber([]),
     send: async ({ input }: ToolCall) => {
       legs.push(input?.begunAnew === true ? 'anew' : 'leg');
       const answer = answers.shift();

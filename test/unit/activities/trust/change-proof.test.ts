@@ -33,7 +33,7 @@ beforeEach(() => {
   trusted = [ann, ben, backend].map(({ entry }) => entry);
   known = { 'exec-1': { ...living, continued: true }, 'exec-2': living, 'exec-3': living };
   parts = {
-    keys: createTrustedKeys(config, { name: 'x', freshMs: 0, read: async () => ({ keys: [...trusted] }) }),
+    keys: createTrustedKeys(config, { name: 'x', freshMs: 0, read: async () => JSON.stringify({ keys: trusted }) }),
     readExecution: async (_workflowId, runId) => known[runId],
     taskQueue: 'countersign',
   };
@@ -126,7 +126,7 @@ test('a key that is newer than what was read last is looked for', async () => {
     keys: createTrustedKeys(config, {
       name: 'x',
       freshMs: 60_000,
-      read: async () => ({ keys: (reads += 1) === 1 ? [] : [...trusted] }),
+      read: async () => JSON.stringify({ keys: (reads += 1) === 1 ? [] : trusted }),
     }),
   };
   await parts.keys.setFor('default', 'kept');

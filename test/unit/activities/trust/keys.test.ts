@@ -34,7 +34,7 @@ function store(document: unknown) {
     read: async () => {
       held.reads += 1;
       if (held.document instanceof Error) throw held.document;
-      return held.document;
+      return JSON.stringify(held.document);
     },
   });
 }
