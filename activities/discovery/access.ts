@@ -32,6 +32,7 @@ import { secretsOf, withToken } from '../tokens/broker.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { ownValue } from '../kit/json.ts';
+import { deadlineIn } from '../kit/time-limit.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
@@ -345,7 +346,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   ): Promise<Listed> => {
     // The time is taken before the question: a change while it is answered counts as not seen.
     const at = now();
-    const signal = AbortSignal.any([callSignal, AbortSignal.timeout(RECHECK_MS)]);
+    const signal = AbortSignal.any([callSignal, deadlineIn(RECHECK_MS)]);
     const access = accessTo(config, principal.server, catalog);
     const request = tokenRequest(principal, catalog, signal);
     const question = listAuthorized(broker, through, request, access, signal, { known: true })

@@ -49,6 +49,7 @@ import { isWholly } from '../../domain/text/written-json.ts';
 import { fieldsOf, objectsOf, textOf } from '../kit/json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
+import { deadlineIn } from '../kit/time-limit.ts';
 
 /** The least that the API takes: what the model writes is dropped. */
 const LEAST_TOKENS = 16;
@@ -90,7 +91,7 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
       const hosting = hostingOf(models, breached, connection);
       if (typeof hosting === 'string') throw new CountersignError('HOSTED_UNSUPPORTED', hosting);
       const scrub = scrubberOf(connection, hosting);
-      const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
+      const ended = AbortSignal.any([signal, deadlineIn(LIST_MS)]);
       if (connection.binding !== undefined) throw failed(connection, BOUND);
       try {
         const onEvent = (event: JsonObject): void => {
@@ -124,7 +125,7 @@ async function called(
   if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
   if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
   const pulse = startPulse(call);
-  const deadline = AbortSignal.timeout(call.timeoutMs);
+  const deadline = deadlineIn(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
   const asked: Asked = { hosting, connection, call, request, names, scrub, artifacts, signal };
   const seen: SeenCalls = { answered: false, ids: new Set(), done: [] };
@@ -211,7 +212,7 @@ async function approvalOf(asking: Asked): Promise<{ readonly body: JsonObject } 
   if (!isAnswerId(id)) return { ending: otherwise(names, 'what is said to name that answer is no id') };
   let answer: JsonObject;
   try {
-    answer = await hosting.stored(id, AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]));
+    answer = await hosting.stored(id, AbortSignal.any([signal, deadlineIn(READ_MS)]));
   } catch (error) {
     return { ending: unreadable(error, hosting.name, names) };
   }

@@ -32,6 +32,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, isEventStream, type Outlet } from '../egress/fetch.ts';
 import { retryAfterOf } from '../kit/network.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
+import { deadlineIn } from '../kit/time-limit.ts';
 
 /** For a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -125,8 +126,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     asks: asks !== undefined,
   });
   const client = clientFor(protocol);
-  // It is read below: Node 20 collects a timeout that only `any` refers to, and it never fires.
-  const deadline = AbortSignal.timeout(connectMs);
+  const deadline = deadlineIn(connectMs);
   const over = AbortSignal.any([signal, deadline]);
   // The negotiation probe takes no signal; closing its transport ends it.
   const stop = (): void => void transport.close().catch(() => {});

@@ -25,6 +25,7 @@ import { isFields } from '../../domain/shapes/inputs.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
 import { networkCodeOf, retryAfterOf } from '../kit/network.ts';
 import { tokenError } from './port.ts';
+import { deadlineIn } from '../kit/time-limit.ts';
 
 /** Metadata and token answers are some kilobytes. */
 export const LARGEST_ANSWER_BYTES = 262_144;
@@ -51,7 +52,7 @@ export interface Exchange {
 }
 
 export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exchange {
-  const deadline = AbortSignal.timeout(timeoutMs);
+  const deadline = deadlineIn(timeoutMs);
   const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   let status: number | undefined;
   let retryAfterMs: number | undefined;

@@ -35,6 +35,7 @@ import { MOST_ROUNDS } from '../../../domain/request/input.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import type { AskPeople } from '../../mcp/port.ts';
 import { derivedKeys } from '../../mcp/state-seal.ts';
+import { deadlineIn } from '../../kit/time-limit.ts';
 
 /** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
 const LOOK_MS = 2_000;
@@ -105,7 +106,7 @@ export class HeldAsking implements HeldPeople {
   async #inTurn(...[requests, signal, said]: Parameters<AskPeople>): Promise<InputResponse> {
     if (this.#leftMs <= this.#times.graceMs || signal.aborted) return CANCEL;
     const began = performance.now();
-    const own = AbortSignal.timeout(Math.ceil(this.#leftMs));
+    const own = deadlineIn(Math.ceil(this.#leftMs));
     try {
       const given = await this.#asked(requests, AbortSignal.any([signal, own]));
       // The question was taken back while its answer was checked: the server is told nothing.
