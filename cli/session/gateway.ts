@@ -18,7 +18,16 @@ import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, isRecord, isSigned, readParts, refuseProblems, type Session, whole } from './session.ts';
+import {
+  artifactReader,
+  isRecord,
+  isSigned,
+  type Place,
+  readParts,
+  refuseProblems,
+  type Session,
+  whole,
+} from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -34,10 +43,7 @@ const idCaseIn = (policy: unknown): object =>
 
 const FOR_GATEWAY = { gateway: whole, egress: whole, log: whole, catalog: whole, policy: idCaseIn };
 
-export async function loadGatewaySettings(
-  terminal: Pick<Terminal, 'env' | 'directory'>,
-  { config: path }: GlobalOptions,
-): Promise<GatewaySettings> {
+export async function loadGatewaySettings(terminal: Place, { config: path }: GlobalOptions): Promise<GatewaySettings> {
   const { config, value, what, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
   return await gatewayParts(config, isSigned(value, terminal.env, what) ? 'signed' : 'temporal', baseDirectory);
 }
@@ -198,7 +204,7 @@ const FOR_CODEC = {
 
 /** @throws CountersignError `CONFIG_INVALID` */
 export async function loadCodecSettings(
-  terminal: Pick<Terminal, 'env' | 'directory'>,
+  terminal: Place,
   { config: path }: Pick<GlobalOptions, 'config'>,
 ): Promise<CodecSettings> {
   const { config, what } = await readParts(terminal, path, FOR_CODEC);
