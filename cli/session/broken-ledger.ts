@@ -41,12 +41,8 @@ const OF_RECORD: ReadonlySet<FaultKind> = new Set<FaultKind>([
   'history',
 ]);
 
-/** @param copy absent if only the run was read, which cannot differ from itself */
-export function isRecordInDoubt(
-  faults: readonly LedgerFault[],
-  { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
-): boolean {
-  return copy !== undefined && faults.some(({ kind }) => OF_RECORD.has(kind)) && !isPartOf(copy, run);
+export function isRecordInDoubt(faults: readonly LedgerFault[], { copy, run }: Compared): boolean {
+  return faults.some(({ kind }) => OF_RECORD.has(kind)) && !isPartOf(copy, run);
 }
 
 /** True if the copy is the run's own ledger, whole or up to some entry. */

@@ -84,7 +84,7 @@ function exported(runId: string, text: string): LedgerCopy {
   return copy;
 }
 
-export interface LedgerOwner {
+interface LedgerOwner {
   head(): Promise<Pick<RunState, 'ledgerLength' | 'ledgerHead'>>;
   ledger(): Promise<readonly LedgerEntry[]>;
 }

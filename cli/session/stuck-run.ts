@@ -14,7 +14,6 @@ import { TimeIsUp } from '../../client/run/watch.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
-import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { ReplayOptions } from '../../workers/replay/replay.ts';
 import type { Answers } from '../../workers/replay/replayed-run.ts';
@@ -131,14 +130,12 @@ function pageFrom(page: LedgerPage, from: number): LedgerPage {
   return { ...page, from: page.from + skipped, entries: page.entries.slice(skipped) };
 }
 
-let bundled: Promise<WorkflowBundle> | undefined;
-
-/** Bundles the workflow code together with the code that reads its answers. The first call takes some seconds. */
-export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
+/** Bundles the workflow code together with the code that reads its answers; made anew, that takes some seconds. */
+export async function readingOptions(config: ClientSettings, namespace: string): Promise<ReplayOptions> {
   const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
   const { installSilentLog } = await import('./runtime.ts');
   installSilentLog();
-  return { bundle: await (bundled ??= keptForReading()), config: settings, namespace };
+  return { bundle: await keptForReading(), config, namespace };
 }
 
 /** Returns the part of a diagnosis that programs get. */

@@ -14,7 +14,7 @@ import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
 import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
-import { stuckJson, stuckText } from '../views/recovery.ts';
+import { stuckAnswer } from '../views/recovery.ts';
 import {
   ACTING,
   ALLOW,
@@ -89,11 +89,7 @@ async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Ans
   if (stuck === undefined) return catalogAnswer(told, Date.now());
   const { snapshot } = stuck.answers;
   if (snapshot === undefined) throw nothingOf(stuck, 'the catalog');
-  const { text: shown } = catalogAnswer(snapshot, Date.now());
-  return {
-    json: { ...snapshot, stuck: stuckJson(stuck) },
-    text: (paint) => `${stuckText(stuck, paint)}\n${shown(paint)}`,
-  };
+  return stuckAnswer(stuck, snapshot, (paint) => [catalogAnswer(snapshot, Date.now()).text(paint)]);
 }
 
 const DIFF = verb({

@@ -5,6 +5,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
+import { readingOptions } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
 import { drainedText, rolledBackText, routedText, statusText, watchedText } from '../views/deploy.ts';
@@ -192,10 +193,9 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
   const { liveHistory } = await import('../../workers/replay/replay.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
   const { takeoverFault } = await import('../../workers/replay/refusals.ts');
   const buildId = await ownBuild();
-  const replaying = { bundle: await keptForReading(), config: settings, namespace: client.options.namespace };
+  const replaying = await readingOptions(settings, client.options.namespace);
   return async (execution, current) => {
     if (current !== buildId) {
       const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;

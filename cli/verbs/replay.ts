@@ -11,7 +11,7 @@ import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/re
 import { causesOf, type Diagnosed, diagnosedOf, MOST_DIAGNOSED, replayFailureText } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
-import { toldOf } from '../session/stuck-run.ts';
+import { readingOptions, toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
 
@@ -94,12 +94,8 @@ async function replay(
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
   const { compareHistories } = await import('../../workers/replay/semantics.ts');
-  const { keptForReading } = await import('../../workers/replay/replayed-run.ts');
   const { withRefusals } = await import('../../workers/replay/refusals.ts');
-  const { installSilentLog } = await import('../session/runtime.ts');
-  installSilentLog();
-  const bundle = await keptForReading();
-  const replaying = { bundle, config: settings, namespace };
+  const replaying = await readingOptions(settings, namespace);
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];
   for await (const outcome of diagnosedOf(

@@ -15,7 +15,7 @@ import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, safeJson, verb } from '../session/verb.ts';
 import { entryText } from '../views/ledger.ts';
-import { openText, stuckError, stuckJson, stuckText } from '../views/recovery.ts';
+import { openText, stuckAnswer, stuckError } from '../views/recovery.ts';
 import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
 
 export const SHOW = verb({
@@ -39,17 +39,10 @@ export const SHOW = verb({
       };
     }
     const { state } = stuck.answers;
-    return {
-      json: { ...state, stuck: stuckJson(stuck) },
-      text: (paint) =>
-        [
-          stuckText(stuck, paint),
-          state === undefined ? '' : stateText(state, Date.now(), paint),
-          openText(stuck, paint),
-        ]
-          .filter((part) => part !== '')
-          .join('\n'),
-    };
+    return stuckAnswer(stuck, state, (paint) => [
+      state === undefined ? '' : stateText(state, Date.now(), paint),
+      openText(stuck, paint),
+    ]);
   },
 });
 

@@ -25,11 +25,11 @@ import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { readTrustFile, textOf } from '../session/files.ts';
-import { ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
+import { ledgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
-import { type Answer, verb } from '../session/verb.ts';
+import { type Answer, type Given, verb } from '../session/verb.ts';
 import { stuckJson } from '../views/recovery.ts';
 import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 
@@ -94,11 +94,7 @@ export const VERIFY_LEDGER = verb({
         ? await session(async (opened) => checkLive(opened, runId, options.history, trusted))
         : undefined;
     const { verified, own } = combined(runId, { copy, live, trusted }, options.head);
-    const because = options.history
-      ? await whyBroken(own, { copy, live }, async (compared) =>
-          session(async (opened) => brokenBy(opened, runId, compared)),
-        )
-      : undefined;
+    const because = options.history ? await whyBroken(own, { runId, copy, live, session }) : undefined;
     return reportOf({ ...verified, ...defined({ because }) });
   },
 });
@@ -110,13 +106,17 @@ function namesCopy({ file, records, segment }: VerifyOptions): boolean {
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
 async function whyBroken(
   faults: readonly LedgerFault[],
-  { copy, live }: Pick<Sources, 'copy' | 'live'>,
-  ask: (compared: Parameters<typeof brokenBy>[2]) => Promise<BrokenBy>,
+  {
+    runId,
+    copy,
+    live,
+    session,
+  }: Pick<Sources, 'copy' | 'live'> & Pick<Given<object, object>, 'session'> & { runId: string },
 ): Promise<BrokenBy | undefined> {
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };
   if (!isRecordInDoubt(faults, compared)) return undefined;
-  return await ask(compared).catch(() => undefined);
+  return await session(async (opened) => brokenBy(opened, runId, compared)).catch(() => undefined);
 }
 
 /** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
@@ -178,14 +178,6 @@ interface CheckedRun {
   readonly stuck?: StuckRun;
 }
 
-function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
-  const { state, snapshot } = stuck.answers;
-  return {
-    head: async () => state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS },
-    ledger: async () => await ledgerOfStuck(session, stuck),
-  };
-}
-
 /** Checks the run's own ledger; by count and head too, since a ledger without its end is still a valid chain. */
 async function checkLive(
   session: Session,
@@ -197,9 +189,10 @@ async function checkLive(
   const own = ledgerOwner(session.countersign, runId);
   // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
   const { told, stuck } = await toldOrRead(session, runId, async () => await own.head());
-  const owner = stuck === undefined ? own : ownerOfStuck(session, stuck);
-  const { ledgerHead, ledgerLength } = told ?? (await owner.head());
-  const entries = await owner.ledger();
+  const read = async () => await (stuck === undefined ? own.ledger() : ledgerOfStuck(session, stuck));
+  const { state, snapshot } = stuck?.answers ?? {};
+  const { ledgerHead, ledgerLength } = told ?? state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS };
+  const entries = await read();
   const report = checkLedger(entries);
   const faults: LedgerFault[] = [...report.faults];
   if (entries.length < ledgerLength)
@@ -210,7 +203,7 @@ async function checkLive(
   if (!history || runId.startsWith('catalog/'))
     return { ...checked, report: { ...report, faults }, proofs: proofsOf(entries, undefined) };
   const deeds = await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs);
-  faults.push(...compareWithHistory({ before: entries, after: await owner.ledger() }, deeds));
+  faults.push(...compareWithHistory({ before: entries, after: await read() }, deeds));
   const { namespace } = client.options;
   const proofs = proofsOf(entries, trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds }));
   return { ...checked, report: { ...report, faults }, proofs, historyFrom: deeds.from, stored: deeds.stored };
