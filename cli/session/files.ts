@@ -9,7 +9,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { LineCounter, parseDocument, visit } from 'yaml';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -137,7 +136,7 @@ export async function readTrustFile(
 }
 
 /**
- * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
+ * Changes the trusted keys, one command at a time, so that what another one writes, such as a revocation, stays.
  * @param change gets the keys as they are; where it throws, nothing is changed
  * @throws CountersignError `USAGE`, `CONFIG_INVALID`
  */
@@ -173,21 +172,13 @@ export async function changeTrustFile<T>(
   }
 }
 
-const RESERVE_TRIES = 50;
-const RESERVE_PAUSE_MS = 100;
-
 async function reserved(next: string, shown: string): Promise<FileHandle> {
-  for (let tries = 0; tries < RESERVE_TRIES; tries += 1) {
-    try {
-      return await open(next, 'wx');
-    } catch (error) {
-      if (nodeCodeOf(error) !== 'EEXIST') unwritable(shown)(error);
-      await pause(RESERVE_PAUSE_MS);
-    }
-  }
-  throw usage(
-    `Another command changes ${shown}, and nothing was changed. Try again; if there is none any more, remove ${next}.`,
-  );
+  return await open(next, 'wx').catch((error: unknown) => {
+    if (nodeCodeOf(error) !== 'EEXIST') return unwritable(shown)(error);
+    throw usage(
+      `Another command changes ${shown}, and nothing was changed. Try again; if there is none any more, remove ${next}.`,
+    );
+  });
 }
 
 function unwritable(shown: string): (error: unknown) => never {

@@ -109,7 +109,7 @@ const PUT = verb({
   },
 });
 
-function changedMeanwhile(ref: string, verbName: 'put' | 'remove'): CountersignError {
+function changedMeanwhile(ref: string, verbName: 'put' | 'rekey' | 'remove'): CountersignError {
   const message = `The entry ${ref} was changed in this moment. Look at it (countersign vault list), and ${verbName} it again.`;
   return new CountersignError('VAULT_CONFLICT', message);
 }
@@ -156,9 +156,6 @@ async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   return secret;
 }
 
-/** Attempts for one entry; each failed one means that somebody else has written in between. */
-const MOST_TRIES = 20;
-
 const REKEY = verb({
   name: 'rekey',
   summary: 'encrypt all entries with the first key',
@@ -173,7 +170,9 @@ const REKEY = verb({
     const listed = await vault.list((fault) => unread.push(fault));
     const rekeyed: string[] = [];
     for (const { ref } of listed.filter((entry) => entry.keyId !== keyId)) {
-      await rewrite(vault, ref);
+      const held = await vault.read(ref);
+      if (held === undefined) continue;
+      if ((await vault.write(ref, held.entry, held.version)) === undefined) throw changedMeanwhile(ref, 'rekey');
       rekeyed.push(ref);
     }
     return {
@@ -183,16 +182,6 @@ const REKEY = verb({
     };
   },
 });
-
-/** Encrypts one entry again, and once more where somebody has written it meanwhile. */
-async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void> {
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const held = await vault.read(ref);
-    if (held === undefined || (await vault.write(ref, held.entry, held.version)) !== undefined) return;
-  }
-  const message = `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`;
-  throw new CountersignError('VAULT_CONFLICT', message);
-}
 
 const REMOVE = verb({
   name: 'remove',
