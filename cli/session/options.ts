@@ -107,21 +107,21 @@ export function port(given: string): number {
 /** Whoever edits arguments may look for two requests whose digests begin alike: nobody finds any that share 128 bits. */
 export const DIGEST_CHARACTERS = 32;
 
-export function digestOf(given: string): string {
-  const digest = given.toLowerCase();
-  if (!/^[0-9a-f]{32,64}$/.test(digest))
-    throw new InvalidArgumentError(
-      'It must be a digest as shown: 64 hexadecimal characters, or at least its first 32.',
-    );
-  return digest;
-}
+/** @param wrong said where it is not hexadecimal, or shorter than `least` */
+export const hex =
+  (least: number, wrong: string) =>
+  (given: string): string => {
+    const digits = given.toLowerCase();
+    if (digits.length < least || !/^[0-9a-f]{1,64}$/.test(digits)) throw new InvalidArgumentError(wrong);
+    return digits;
+  };
 
-/** Parses the address of an artifact, which is a whole hash. */
-export function sha256Of(given: string): string {
-  const sha256 = given.toLowerCase();
-  if (/^[0-9a-f]{64}$/.test(sha256)) return sha256;
-  throw new InvalidArgumentError('It must be the whole sha256 of an artifact: 64 hexadecimal characters.');
-}
+const digestOf = hex(
+  DIGEST_CHARACTERS,
+  'It must be a digest as shown: 64 hexadecimal characters, or at least its first 32.',
+);
+
+export const digest = (help: string): OptionRow<string | undefined> => parsed(digestOf, '<sha256>', help);
 
 /** Parses an instant with its time zone. @returns UTC with milliseconds */
 export function time(given: string): string {

@@ -41,7 +41,7 @@ const PLACE = { run: option.RUN, call: option.CALL };
 const ANSWERING = {
   comment: option.COMMENT,
   group: option.several('<name>', 'a group that you belong to'),
-  digest: option.parsed(option.digestOf, '<sha256>', 'answer only the request with this digest'),
+  digest: option.digest('answer only the request with this digest'),
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 };
 
@@ -65,9 +65,7 @@ export const ANSWER = verb({
     decline: option.flag('refuse to answer; the server is told that you did'),
     cancel: option.flag('close the question without an answer; the server is told that you did'),
     ...ANSWERING,
-    digest: option.parsed(
-      option.digestOf,
-      '<sha256>',
+    digest: option.digest(
       'digest of the question that you have read (see `requests`); without it, the question is only shown',
     ),
   },

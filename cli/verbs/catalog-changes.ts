@@ -9,7 +9,6 @@
  * One file, because the verbs share how entries are chosen and how a change is sent.
  */
 import { randomUUID } from 'node:crypto';
-import { InvalidArgumentError } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, isErrorCode } from '../../contracts/errors.ts';
@@ -139,12 +138,12 @@ export const DISCONNECT = verb({
 const SPELLED = 'as the server spells them';
 const ALL = option.flag('all tools of the catalog');
 
-/** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
-function hashPrefix(given: string, before: readonly string[] = []): readonly string[] {
-  if (!/^[0-9a-f]{8,64}$/.test(given))
-    throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');
-  return [...before, given];
-}
+/** So that no other hash begins alike by chance. */
+const HASH_CHARACTERS = 8;
+const prefixOf = option.hex(HASH_CHARACTERS, 'It must be 8 to 64 characters of a definition hash.');
+
+const hashes = (help: string) =>
+  option.parsed<readonly string[]>((given, before = []) => [...before, prefixOf(given)], '<sha256>', help);
 
 export const ALLOW = verb({
   name: 'allow',
@@ -154,9 +153,7 @@ export const ALLOW = verb({
   args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
-    hash: option.parsed(
-      hashPrefix,
-      '<sha256>',
+    hash: hashes(
       'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
     ),
   },
@@ -185,7 +182,7 @@ export const ASK = verb({
     need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
     notInitiator: option.flag('the person who started the run does not count'),
     deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
-    hash: option.parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
+    hash: hashes('acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -272,11 +269,7 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
     args: { server: SERVER, change: option.one('id of the change, as `catalog show` has it') },
     options: {
       ...ACTING,
-      digest: option.parsed(
-        option.digestOf,
-        '<sha256>',
-        'decide only the change with this digest, or one that begins so (at least 32 characters)',
-      ),
+      digest: option.digest('decide only the change with this digest, or one that begins so (at least 32 characters)'),
     },
     examples: [
       `catalog ${verdict} files change-1 --as ben`,

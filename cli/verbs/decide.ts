@@ -60,11 +60,7 @@ const SEVERAL = { run: option.RUN, calls: option.any('call ids, such as t2.c0') 
 
 const DECIDING = {
   group: option.DECIDER_GROUP,
-  digest: option.parsed(
-    option.digestOf,
-    '<sha256>',
-    'decide only what has this digest, or one that begins so (at least 32 characters)',
-  ),
+  digest: option.digest('decide only what has this digest, or one that begins so (at least 32 characters)'),
   decisionId: option.text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
 

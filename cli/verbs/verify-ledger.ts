@@ -44,7 +44,7 @@ const OPTIONS = {
   records: option.text('<directory>', 'check what ledger.directory holds of the run, without a server'),
   firstRun: option.text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
   segment: option.parsed(
-    option.sha256Of,
+    option.hex(64, 'It must be the whole sha256 of an artifact: 64 hexadecimal characters.'),
     '<sha256>',
     'check the artifact store, from the newest segment back, without a server',
   ),
@@ -53,11 +53,7 @@ const OPTIONS = {
   noTrust: option.flag('check no signatures of people and services'),
   live: option.flag('compare a named copy with the run itself, and with history'),
   history: option.off("do not compare with Temporal's history"),
-  head: option.parsed(
-    option.digestOf,
-    '<sha256>',
-    'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger',
-  ),
+  head: option.digest('a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger'),
 } satisfies option.OptionRows;
 
 type VerifyOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
