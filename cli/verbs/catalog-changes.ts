@@ -142,7 +142,7 @@ const ALL = option.flag('all tools of the catalog');
 const HASH_CHARACTERS = 8;
 const prefixOf = option.hex(HASH_CHARACTERS, 'It must be 8 to 64 characters of a definition hash.');
 
-const hashes = (help: string) =>
+const acknowledging = (help: string) =>
   option.parsed<readonly string[]>((given, before = []) => [...before, prefixOf(given)], '<sha256>', help);
 
 export const ALLOW = verb({
@@ -153,7 +153,7 @@ export const ALLOW = verb({
   args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
-    hash: hashes(
+    hash: acknowledging(
       'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
     ),
   },
@@ -182,7 +182,7 @@ export const ASK = verb({
     need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
     notInitiator: option.flag('the person who started the run does not count'),
     deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
-    hash: hashes('acknowledge a changed definition by its hash, as `diff` shows it'),
+    hash: acknowledging('acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -366,19 +366,22 @@ function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {
   return directionsOf(setting, changedSetting(setting, { tool: '', ...change })).size > 0;
 }
 
-function noticeOf({ definition: { hash } }: CatalogEntry, wanted: ToolsChange): Pick<ToolChange, 'acknowledge'> {
-  const { acknowledge, hashes = [] } = wanted;
-  const isNamed = acknowledge === 'named' && hashes.some((prefix) => hash.startsWith(prefix));
-  return acknowledge === 'always' || isNamed ? { acknowledge: hash } : {};
+/** True if the operator names what the tool is now. */
+function isNamed({ definition: { hash } }: CatalogEntry, { hashes = [] }: ToolsChange): boolean {
+  return hashes.some((prefix) => hash.startsWith(prefix));
+}
+
+function noticeOf(entry: CatalogEntry, wanted: ToolsChange): Pick<ToolChange, 'acknowledge'> {
+  const isNoted = wanted.acknowledge === 'always' || (wanted.acknowledge === 'named' && isNamed(entry, wanted));
+  return isNoted ? { acknowledge: entry.definition.hash } : {};
 }
 
 /** @throws CountersignError `DEFINITION_CHANGED` */
 function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tenant: string): void {
   const { server, hashes = [], acknowledge } = wanted;
-  const isNamed = ({ definition }: CatalogEntry): boolean =>
-    hashes.some((prefix) => definition.hash.startsWith(prefix));
   const stale = hashes.find((prefix) => !entries.some(({ definition }) => definition.hash.startsWith(prefix)));
-  const drifted = acknowledge === 'always' ? entries.find((entry) => hasDrifted(entry) && !isNamed(entry)) : undefined;
+  const drifted =
+    acknowledge === 'always' ? entries.find((entry) => hasDrifted(entry) && !isNamed(entry, wanted)) : undefined;
   if (drifted === undefined && stale === undefined) return;
   const what =
     drifted === undefined
