@@ -15,7 +15,7 @@ import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, ended, print, verb } from '../session/verb.ts';
 import { fields } from '../views/format.ts';
-import { trustText } from '../views/verified-ledger.ts';
+import { trustText } from '../views/run.ts';
 
 /** Temporal's default port, which every other command tries. */
 const DEFAULT_PORT = 7233;

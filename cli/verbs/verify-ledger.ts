@@ -20,6 +20,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
@@ -30,8 +31,8 @@ import { configuredKeys, type Session } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
-import { stuckJson } from '../views/recovery.ts';
-import { type Verified, verifiedText } from '../views/verified-ledger.ts';
+import { stuckJson, stuckText } from '../views/recovery.ts';
+import { count } from '../views/format.ts';
 
 /** False with --no-trust. */
 const TRUST: option.OptionRow<string | false | undefined> = option.text(
@@ -232,14 +233,17 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   const { checked, unchecked } = proofs;
   // A namespace writer could forge a whole valid chain; only signatures rule that out.
   const isProven = trusted !== undefined && checked > 0 && unchecked === 0;
-  const verdict = isProven ? 'intact' : 'chained';
-  const verified: Verified = {
+  /** `chained`: no fault was found, but not all signatures were checked. */
+  const verdict: 'intact' | 'chained' | 'broken' = faults.length > 0 ? 'broken' : isProven ? 'intact' : 'chained';
+  const verified = {
     runId,
-    verdict: faults.length > 0 ? 'broken' : verdict,
+    verdict,
     ...report,
     faults,
     heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isHeld }) => ({ kid, from, to, verified: isHeld })),
+    /** Signatures of people and services on decisions and on the start. */
     signatures: { checked, unchecked },
+    /** `historyFrom`: number of the first entry that was compared with history. */
     ...defined({ historyFrom: live?.historyFrom, stuck: live?.stuck }),
   };
   return { verified, own };
@@ -264,6 +268,8 @@ function together(left: ProofReport, right: ProofReport): ProofReport {
   };
 }
 
+type Verified = ReturnType<typeof combined>['verified'] & { readonly because?: BrokenBy };
+
 function reportOf(verified: Verified): Answer {
   const { stuck, ...rest } = verified;
   const { runId, faults, because } = rest;
@@ -276,4 +282,53 @@ function reportOf(verified: Verified): Answer {
   const message = `Entry ${seq} of the ledger of ${runId} ${reason}.${more}`;
   const facts = { runId, seq, kind, ...defined({ cause: because?.cause }) };
   return { json, text: shown, fault: new CountersignError('LEDGER_BROKEN', message, facts) };
+}
+
+function verifiedText(verified: Verified, paint: Paint): string {
+  const { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures } = verified;
+  const { historyFrom, stuck, because } = verified;
+  const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
+  const proven =
+    signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
+  const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
+  const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
+  const words = {
+    intact: paint('green', 'intact'),
+    chained: `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`,
+    broken: paint('red', 'broken'),
+  };
+  const at = verdict === 'broken' ? '' : `, head ${head}`;
+  return [
+    `${words[verdict]}  ${visible(runId)}: ${length} entries${at}${signed}${proven}${more}`,
+    ...faults.map(
+      ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(18)}  entry ${seq} ${visible(reason)}`,
+    ),
+    ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(because === undefined ? [] : [`  ${visible(because.text)}`]),
+    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
+  ].join('\n');
+}
+
+/** Reports signatures that were not checked, so that they do not pass for good ones. */
+function uncheckedText(
+  { checked, unchecked }: Verified['signatures'],
+  runId: string,
+  historyFrom: number | undefined,
+  paint: Paint,
+): readonly string[] {
+  if (unchecked === 0) return [];
+  if (runId.startsWith('catalog/'))
+    return [
+      `  ${paint('yellow', `${count(unchecked, 'signature')} of changes not checked`)}: the catalog did so when it was changed`,
+    ];
+  const why =
+    historyFrom === undefined
+      ? "what was signed stands in Temporal's history, which was not asked"
+      : checked === 0
+        ? 'name the trusted keys with --trust, or in the configuration (trust.jwks)'
+        : 'Temporal has forgotten what was signed';
+  const were = unchecked === 1 ? 'was' : 'were';
+  return [
+    `  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`,
+  ];
 }

@@ -18,7 +18,7 @@ import type { Workers } from '../../workers/worker.ts';
 import { choice, preset } from '../session/options.ts';
 import { locate, type Place, unreachable } from '../session/session.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
-import { trustText } from '../views/verified-ledger.ts';
+import { trustText } from '../views/run.ts';
 
 /** Time that a starting worker waits for Temporal, unless `--deadline` says otherwise. */
 const WAIT_SECONDS = 120;

@@ -11,8 +11,7 @@ import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Answer } from '../session/verb.ts';
 import type { CatalogReading } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
-import { pendingText, settingText } from './catalog-setting.ts';
-import { toolTable } from './catalog.ts';
+import { pendingText, settingText, toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
 /** @param acks answers to each message; of several, one may wait for a second administrator and another not */

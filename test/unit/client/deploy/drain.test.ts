@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { drainedText } from '../../../../cli/views/deploy.ts';
+import { drainedText } from '../../../../cli/verbs/deploy.ts';
 import type { DrainOptions } from '../../../../client/index.ts';
 import type { FakeRun } from '../../../support/fake-deployment.ts';
 

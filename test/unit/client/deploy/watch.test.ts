@@ -1,7 +1,7 @@
 /** A watch ends as soon as a build does not do well, and says of which runs it is. */
 import { beforeEach, expect, jest, test } from '@jest/globals';
 import { Metadata } from '@grpc/grpc-js';
-import { watchedText } from '../../../../cli/views/deploy.ts';
+import { watchedText } from '../../../../cli/verbs/deploy.ts';
 
 /** Pauses pass at once, and time with them. */
 let now = 0;
