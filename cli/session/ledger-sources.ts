@@ -8,7 +8,6 @@ import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/le
 import { ledgerPlace, readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { textOf } from './files.ts';
 import { artifactReader, loadClientSettings, type Session } from './session.ts';
 import { type GlobalOptions, usage } from './options.ts';
@@ -84,13 +83,8 @@ function exported(runId: string, text: string): LedgerCopy {
   return copy;
 }
 
-interface LedgerOwner {
-  head(): Promise<Pick<RunState, 'ledgerLength' | 'ledgerHead'>>;
-  ledger(): Promise<readonly LedgerEntry[]>;
-}
-
 /** Runs and catalogs both have a ledger; the workflow id says which of them owns it. */
-export function ledgerOwner(countersign: Countersign, workflowId: string): LedgerOwner {
+export function ledgerOwner(countersign: Countersign, workflowId: string) {
   const identity = catalogOf(workflowId);
   if (identity === undefined) {
     const run = countersign.run(workflowId);

@@ -29,7 +29,6 @@ import type { ArtifactsConfig, BucketConfig } from '../../contracts/schemas/stor
 import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import type { openVault } from '../../workers/composition.ts';
 import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
 import type { ConditionProblem } from '../../workers/config/warnings.ts';
 import { connectClient, type EngineAddress, locateEngine } from '../../workers/connection.ts';
@@ -249,22 +248,15 @@ export async function readParts({ env, directory }: Place, path: string | undefi
   return { ...file, config: configOf(pick(file.value, wanted), env, file.what) };
 }
 
-export interface VaultSettings {
-  readonly vault: NonNullable<ReturnType<typeof openVault>>;
-  /** Server name → URL. */
-  readonly serverUrls: Readonly<Record<string, string>>;
-  /** Id of the key that encrypts; absent if the vault does not encrypt. */
-  readonly keyId?: string;
-}
-
-export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
+export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions) {
   const { config, baseDirectory, what } = await readParts(terminal, path, FOR_VAULT);
-  const { openVault: open } = await import('../../workers/composition.ts');
-  const vault = open({ config, baseDirectory }, terminal.env);
+  const { openVault } = await import('../../workers/composition.ts');
+  const vault = openVault({ config, baseDirectory }, terminal.env);
   if (vault === undefined)
     throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
       path: 'vault',
     });
+  // Absent if the vault does not encrypt.
   const keyId = config.vault?.kind === 'directory' ? config.vault.keys[0]?.id : undefined;
   return {
     vault,

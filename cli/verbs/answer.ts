@@ -33,7 +33,6 @@ import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/request.ts';
-import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
 const PLACE = { run: option.RUN, call: option.CALL };
@@ -246,9 +245,7 @@ async function answerTo(
   throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
-export interface AnswerOptions extends DecideOptions {
-  readonly comment?: string;
-}
+export type AnswerOptions = { readonly as: string } & option.Values<typeof ANSWERING> & option.GlobalOptions;
 
 type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
   readonly decisionId: string;

@@ -14,7 +14,7 @@ import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { outputText } from '../views/run.ts';
-import { pauseTeller } from './run.ts';
+import { pauseTeller, within } from './run.ts';
 import { TOKENS, withTokens } from './start.ts';
 
 /** After this time a person at the terminal is told that the call waits. */
@@ -83,9 +83,8 @@ export async function answerOf(
   { onWait, onPause }: { readonly onWait: () => void; readonly onPause: (trouble: CountersignError) => void },
 ): Promise<CallAnswer> {
   const silent = setTimeout(onWait, SILENT_MS);
-  const deadlineMs = deadlineSeconds === undefined ? undefined : deadlineSeconds * 1_000;
   try {
-    return await single.answer({ onPause, ...defined({ deadlineMs }) });
+    return await single.answer({ onPause, ...within(deadlineSeconds) });
   } finally {
     clearTimeout(silent);
   }

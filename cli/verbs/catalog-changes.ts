@@ -28,13 +28,7 @@ import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-re
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
-import {
-  changeAnswer,
-  connectAnswer,
-  decidedAnswer,
-  type RefreshDifference,
-  type Refreshed,
-} from '../views/catalog-change.ts';
+import { changeAnswer, connectAnswer, decidedAnswer, type Refreshed } from '../views/catalog-change.ts';
 
 export const SERVER = option.one('name of the server');
 export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
@@ -227,12 +221,12 @@ export const SWITCHES: readonly Verb[] = [
   }),
 ];
 
-interface Switch extends Record<'name' | 'summary' | 'description', string> {
-  readonly change: ToolsChange['change'];
-  readonly takesAll: boolean;
-}
-
-function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
+function toolSwitch({
+  change,
+  takesAll,
+  ...help
+}: Record<'name' | 'summary' | 'description', string> &
+  Pick<ToolsChange, 'change'> & { readonly takesAll: boolean }): Verb {
   const { name } = help;
   const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
   return verb({
@@ -418,7 +412,10 @@ export async function awaitRefresh(
   return { report, difference: refreshDifference(before?.entries ?? [], snapshot.entries), snapshot };
 }
 
-export function refreshDifference(before: readonly CatalogEntry[], after: readonly CatalogEntry[]): RefreshDifference {
+export function refreshDifference(
+  before: readonly CatalogEntry[],
+  after: readonly CatalogEntry[],
+): Refreshed['difference'] {
   const known = new Map(before.map((entry) => [entry.name, entry]));
   const named = (isMeant: (is: CatalogEntry, was: CatalogEntry | undefined) => boolean): string[] =>
     after.filter((entry) => isMeant(entry, known.get(entry.name))).map(({ name }) => name);

@@ -238,12 +238,7 @@ async function agree(request: ApprovalRequest, judged: Judged, as: string, ask: 
   );
 }
 
-export interface DecideOptions extends option.GlobalOptions {
-  readonly as: string;
-  readonly group?: readonly string[];
-  readonly digest?: string;
-  readonly decisionId?: string;
-}
+type DecideOptions = { readonly as: string } & option.Values<typeof DECIDING> & option.GlobalOptions;
 
 export type Judged<Said = DecisionInput> = Said extends DecisionInput
   ? Omit<Said, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>
@@ -348,11 +343,7 @@ function ackOf({ at, fact }: { readonly at: string; readonly fact: Accepted }): 
   return { callId, decisionId, status, decidedBy: approver.id, decidedAt: at, ...defined({ until }) };
 }
 
-interface BatchOptions extends DecideOptions {
-  readonly all?: true;
-  readonly yes?: true;
-  readonly reveal?: true;
-}
+type BatchOptions = DecideOptions & option.Values<typeof BATCH>;
 
 /**
  * Selects the requests that a batch decides.

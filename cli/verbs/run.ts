@@ -74,7 +74,7 @@ export const WATCH = verb({
     const heard = {
       cursor: from,
       signal: interrupted,
-      ...defined({ deadlineMs: msOf(deadline) }),
+      ...within(deadline),
       onPause: pauseTeller(terminal, options),
       onRetry: (news: readonly Retry[]) =>
         news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry))),
@@ -183,8 +183,9 @@ export async function sayTo(run: Pick<RunHandle, 'say'>, message: Say): Promise<
   return await sentUnder(`--message-id ${messageId}`, { messageId }, async () => await run.say(message));
 }
 
-function msOf(seconds: number | undefined): number | undefined {
-  return seconds === undefined ? undefined : seconds * 1_000;
+/** Nothing if no deadline is given: then the wait has no end of its own. */
+export function within(seconds: number | undefined): { readonly deadlineMs?: number } {
+  return seconds === undefined ? {} : { deadlineMs: seconds * 1_000 };
 }
 
 /**
@@ -197,7 +198,7 @@ export async function waitForResult(
   onPause: (trouble: CountersignError) => void,
 ): Promise<RunResult> {
   try {
-    return await run.result({ ...defined({ deadlineMs: msOf(deadlineSeconds) }), onPause });
+    return await run.result({ ...within(deadlineSeconds), onPause });
   } catch (error) {
     if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN' || deadlineSeconds === undefined)
       throw error;

@@ -7,12 +7,13 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { textOf } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { openVaultSettings, type VaultSettings } from '../session/session.ts';
+import { openVaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { table } from '../views/format.ts';
 
-type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
+type Vault = Awaited<ReturnType<typeof openVaultSettings>>['vault'];
+type Listed = Awaited<ReturnType<Vault['list']>>[number];
 
 const LIST = verb({
   name: 'list',

@@ -5,13 +5,7 @@
  * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
  * 2. If a copy is named, Temporal is asked only with --live.
  */
-import {
-  type CheckedHead,
-  checkLedger,
-  copyFaults,
-  type LedgerFault,
-  type LedgerReport,
-} from '../../client/ledger/check.ts';
+import { checkLedger, copyFaults, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
@@ -146,17 +140,7 @@ function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined)
   return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
 }
 
-interface CheckedCopy extends LedgerCopy {
-  readonly report: LedgerReport;
-  readonly proofs: ProofReport;
-  readonly heads: readonly CheckedHead[];
-}
-
-async function checkCopy(
-  copy: LedgerCopy,
-  keys: HeadKeys | undefined,
-  trusted: readonly TrustedJwk[] | undefined,
-): Promise<CheckedCopy> {
+async function checkCopy(copy: LedgerCopy, keys: HeadKeys | undefined, trusted: readonly TrustedJwk[] | undefined) {
   const checks = await Promise.all(copy.signedHeads.map(async (signed) => checkHead(signed, copy.place, keys)));
   const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
@@ -207,7 +191,7 @@ async function checkLive(
 }
 
 interface Sources {
-  readonly copy: CheckedCopy | undefined;
+  readonly copy: Awaited<ReturnType<typeof checkCopy>> | undefined;
   readonly live: CheckedRun | undefined;
   readonly trusted: readonly TrustedJwk[] | undefined;
 }

@@ -23,7 +23,7 @@ import { describeRule } from '../../domain/policy/approvers.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Answer } from '../session/verb.ts';
-import type { CatalogReading, ReadCatalogs } from '../session/catalog-reading.ts';
+import type { CatalogReading, readCatalogs } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
 import {
   count,
@@ -42,7 +42,10 @@ import {
 
 const MOST_NAMED = 5;
 
-export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalogs): Answer {
+export function catalogsAnswer(
+  tenant: string,
+  { snapshots, unread }: Awaited<ReturnType<typeof readCatalogs>>,
+): Answer {
   const catalogs = snapshots.map((snapshot) => ({
     server: snapshot.server,
     status: snapshot.status,

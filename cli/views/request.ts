@@ -142,11 +142,7 @@ function latestOf({ approvers, openedAt }: ApprovalRequest): string | undefined 
   return given(approvers.extendableToSeconds, (seconds) => secondsAfter(openedAt, seconds));
 }
 
-export function statusText(
-  { status, openedAt, decidedBy, decidedAt }: ApprovalRequest,
-  now: number,
-  paint: Paint,
-): string {
+function statusText({ status, openedAt, decidedBy, decidedAt }: ApprovalRequest, now: number, paint: Paint): string {
   if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
   const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
@@ -220,14 +216,17 @@ const COLOURS = {
 
 export const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
 
+const OTHERS_MUST: Readonly<Partial<Record<DecisionAck['status'], string>>> = {
+  counted: 'somebody else must agree too',
+  edited: 'somebody else must agree to these arguments too',
+};
+
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
-  let next: string | undefined;
-  if (word === 'counted') next = 'somebody else must agree too; see: countersign requests';
-  if (word === 'edited') next = 'somebody else must agree to these arguments too; see: countersign requests';
   // A settled call that is open was asked about anew: the first answer does not say so.
-  if (decided.waits === true && SETTLED.includes(word))
-    next = 'the call has been asked again since; see: countersign requests';
+  const isAskedAgain = decided.waits === true && SETTLED.includes(word);
+  const what = isAskedAgain ? 'the call has been asked again since' : OTHERS_MUST[word];
+  const next = what && `${what}; see: countersign requests`;
   return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...defined({ next }) });
 }
 
