@@ -168,11 +168,7 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
 
 const AUTHORIZING = {
   as: option.actor('who says it: an approver of the request, or whose grant it replaces'),
-  scope: option.parsed(
-    option.repeated,
-    '<scope>',
-    'consent to this scope; every scope that the request names must be given',
-  ),
+  scope: option.repeated('<scope>', 'consent to this scope; every scope that the request names must be given'),
   again: option.flag('if the request names no scope: let the call be tried once more'),
   ref: option.text('<ref>', 'replace the grant by this vault entry'),
   grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),

@@ -37,8 +37,7 @@ export const MESSAGE = {
   group: option.several('<name>', 'a group that they belong to'),
   requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
 };
-export const EXPECTED_VERSION = option.parsed(
-  option.wholeNumber,
+export const EXPECTED_VERSION = option.wholeNumber(
   '<n>',
   'change only this version of the catalog (default: the one read now)',
 );
@@ -173,9 +172,9 @@ export const ASK = verb({
     all: ALL,
     approver: option.several('<id>', 'who may decide'),
     approverGroup: option.several('<name>', 'a group that may decide'),
-    need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
+    need: option.wholeNumber('<n>', 'how many of them must agree'),
     notInitiator: option.flag('the person who started the run does not count'),
-    deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
+    deadlineSeconds: option.wholeNumber('<n>', 'how long a request waits'),
     hash: acknowledging('acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [

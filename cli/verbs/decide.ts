@@ -87,7 +87,7 @@ export const APPROVE = verb({
       'send these arguments in place of those shown (JSON or YAML, - for standard input)',
     ),
     remember: option.text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
-    rememberUntil: option.parsed(option.time, '<time>', `end of what is remembered, ${UNTIL}`),
+    rememberUntil: option.time(`end of what is remembered, ${UNTIL}`),
     ...DECIDING,
   },
   examples: [
@@ -160,7 +160,7 @@ export const EXTEND = verb({
   args: ONE,
   options: {
     as: option.actor('who postpones it; somebody who may decide'),
-    until: option.needed(option.parsed(option.time, '<time>', `the new deadline, ${UNTIL}`)),
+    until: option.needed(option.time(`the new deadline, ${UNTIL}`)),
     comment: option.COMMENT,
     ...DECIDING,
   },

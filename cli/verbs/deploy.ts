@@ -116,8 +116,8 @@ const ROLLBACK = verb({
 
 const WATCHING = {
   ...NAMED,
-  for: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to look')),
-  maxFailed: option.preset(0, option.parsed(option.wholeNumber, '<number>', 'runs that may be stuck or fail')),
+  for: option.preset(600, option.seconds('how long to look')),
+  maxFailed: option.preset(0, option.wholeNumber('<number>', 'runs that may be stuck or fail')),
 } satisfies option.OptionRows;
 
 const WATCH = verb({
@@ -158,8 +158,8 @@ export function watchFault(seen: Watched): CountersignError | undefined {
 
 const DRAINING = {
   ...NAMED,
-  batch: option.preset(50, option.parsed(option.wholeNumber, '<number>', 'runs that are under way at once')),
-  within: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to wait until none is left')),
+  batch: option.preset(50, option.wholeNumber('<number>', 'runs that are under way at once')),
+  within: option.preset(600, option.seconds('how long to wait until none is left')),
   move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
   replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
 } satisfies option.OptionRows;

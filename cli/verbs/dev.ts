@@ -27,14 +27,10 @@ const OPTIONS = {
     DEFAULT_DIRECTORY,
     option.text('<folder>', 'database, artifacts and the files of the demo MCP server'),
   ),
-  port: option.preset(DEFAULT_PORT, option.parsed(option.port, '<number>', 'of Temporal; 0: any that is free')),
-  uiPort: option.preset(8233, option.parsed(option.port, '<number>', 'of Temporal UI')),
-  filesPort: option.preset(8234, option.parsed(option.port, '<number>', 'of the demo MCP server')),
-  gatewayPort: option.parsed(
-    option.port,
-    '<number>',
-    `of the gateway (default: ${DEFAULT_GATEWAY_PORT}, or any that is free with --port 0)`,
-  ),
+  port: option.preset(DEFAULT_PORT, option.port('of Temporal; 0: any that is free')),
+  uiPort: option.preset(8233, option.port('of Temporal UI')),
+  filesPort: option.preset(8234, option.port('of the demo MCP server')),
+  gatewayPort: option.port(`of the gateway (default: ${DEFAULT_GATEWAY_PORT}, or any that is free with --port 0)`),
   untilEof: option.flag('end when standard input does, for programs that start this one'),
 } satisfies option.OptionRows;
 

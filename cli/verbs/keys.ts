@@ -62,7 +62,7 @@ const NEW_KEY = {
   person: option.text('<issuer|subject>', 'the one approver for whom it speaks'),
   service: option.text('<issuer>', 'it speaks for everybody of this issuer'),
   group: option.several('<name>', 'a group that it may claim'),
-  tenant: option.parsed(option.repeated, '<name>', 'where it counts; may be given several times (default: default)'),
+  tenant: option.repeated('<name>', 'where it counts; may be given several times (default: default)'),
   speaksForMany: option.flag('with --service: several people may agree to one request through this key'),
 } satisfies option.OptionRows;
 

@@ -31,11 +31,7 @@ export const REQUESTS = verb({
       'only runs that wait for this person, by id or by a group named with --group; of one run: whose command to print',
     ),
     group: option.several('<name>', 'only runs that wait for this group'),
-    most: option.parsed(
-      option.wholeNumber,
-      '<count>',
-      'runs at the most, those with the first deadlines (default: 100)',
-    ),
+    most: option.wholeNumber('<count>', 'runs at the most, those with the first deadlines (default: 100)'),
   },
   examples: [
     'requests',

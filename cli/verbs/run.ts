@@ -53,7 +53,7 @@ export const WATCH = verb({
   description:
     'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line. Interrupted before, it ends with exit code 6',
   args: { run: option.RUN },
-  options: { from: option.parsed(option.wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
+  options: { from: option.wholeNumber('<number>', 'number of the first entry wanted (default: 0)') },
   examples: ['watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'],
   run: async ({ args, options, terminal, session }) => {
     const { json, from = 0, deadline } = options;
@@ -115,8 +115,7 @@ export const RESULT = verb({
 });
 
 /** Groups are claimed with a signing key, since neither message names them itself. */
-const CLAIMED_GROUP = option.parsed(
-  option.repeated,
+const CLAIMED_GROUP = option.repeated(
   '<name>',
   'a group that a signing key claims; may be given several times (default: those of a personal key)',
 );

@@ -26,16 +26,11 @@ import { pauseTeller, waitForResult } from './run.ts';
 
 /** The caller's own tokens, which are sealed here. */
 export const TOKENS = {
-  authorization: option.parsed(
-    option.pairs,
+  authorization: option.pairs(
     '<server=VARIABLE>',
     'your own access token for a server, read from this environment variable and sealed here',
   ),
-  sealingKey: option.parsed(
-    option.pairs,
-    '<server=file>',
-    'public JWK of the zone that holds the server (see: countersign keys)',
-  ),
+  sealingKey: option.pairs('<server=file>', 'public JWK of the zone that holds the server (see: countersign keys)'),
 };
 
 /**

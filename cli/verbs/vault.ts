@@ -73,7 +73,7 @@ const PUTTING = {
   tenant: option.preset('default', option.text('<name>', 'tenant of those runs')),
   issuer: option.text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
   from: option.preset('-', option.text('<file>', 'a file that holds the secret, or - for standard input')),
-  expires: option.parsed(option.time, '<time>', 'when the grant ends, if that is known'),
+  expires: option.time('when the grant ends, if that is known'),
   replace: option.flag('replace the entry that has this reference'),
 } satisfies option.OptionRows;
 
