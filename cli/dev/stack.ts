@@ -43,7 +43,6 @@ export class Stack {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }
 
-  /** Stops all parts, whichever of them fails, and returns their errors. */
   async stop(): Promise<readonly string[]> {
     const troubles: string[] = [];
     for (const { name, stop } of this.#parts.splice(0).toReversed()) {

@@ -20,10 +20,9 @@ import { changedNumber } from '../../domain/text/written-json.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
+/** The name of an input in messages, such as `run spec`, and the code of input that is neither JSON nor YAML. */
 interface InputKind {
-  /** The name of the input in messages, such as `run spec`. */
   readonly what: string;
-  /** Code of the error for input that is neither JSON nor YAML. */
   readonly code: ErrorCode;
 }
 

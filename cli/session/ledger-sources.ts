@@ -9,7 +9,7 @@ import { ledgerPlace, readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { textOf } from './files.ts';
-import { artifactReader, loadClientSettings, type Session } from './session.ts';
+import { artifactReader, inTime, loadClientSettings, type Session } from './session.ts';
 import { type GlobalOptions, usage } from './options.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
@@ -59,10 +59,8 @@ export async function liveLedger(
 export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
-  const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const end = Date.now() + deadlineMs;
-  const place = await client.connection.withDeadline(end, async () => await ledgerPlace(client, runId));
+  const place = await inTime(session, async () => await ledgerPlace(session.client, runId));
   return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
 }
 

@@ -305,8 +305,12 @@ export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
   readonly settings: ClientSettings;
-  /** Deadline for calls of `client` itself; calls of `countersign` apply it by themselves. */
   readonly deadlineMs: number;
+}
+
+/** For calls of `client` itself; calls of `countersign` apply the deadline by themselves. */
+export async function inTime<T>({ client, deadlineMs }: Session, ask: () => Promise<T>): Promise<T> {
+  return await client.connection.withDeadline(Date.now() + deadlineMs, ask);
 }
 
 export interface SessionOptions extends GlobalOptions {

@@ -17,7 +17,7 @@ import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { ReplayOptions } from '../../workers/replay/replay.ts';
 import type { Answers } from '../../workers/replay/replayed-run.ts';
-import { artifactReader, type ClientSettings, type Session } from './session.ts';
+import { artifactReader, type ClientSettings, inTime, type Session } from './session.ts';
 
 export interface StuckRun {
   readonly runId: string;
@@ -72,15 +72,9 @@ export async function toldOrRead<T>(
   }
 }
 
-async function readStuck(
-  { client, settings, deadlineMs }: Session,
-  runId: string,
-  error: CountersignError,
-): Promise<StuckRun | undefined> {
-  const { history, runId: execution } = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await livingHistory(client, runId),
-  );
+async function readStuck(session: Session, runId: string, error: CountersignError): Promise<StuckRun | undefined> {
+  const { client, settings } = session;
+  const { history, runId: execution } = await inTime(session, async () => await livingHistory(client, runId));
   const answer = unreadableBy(error);
   const failing = failingTask(history) ?? (answer && comingTask(history, answer));
   if (failing === undefined) return undefined;

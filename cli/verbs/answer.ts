@@ -2,12 +2,11 @@
  * Implements the verbs that answer requests about something else than consent: `answer`, `resolve` and `authorize`.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
- * 2. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
- *    must be that one, or nothing is sent (INV-G2).
+ * 2. An answer applies to the request as the run shows it now, with its digest recomputed (INV-G2); what else holds of
+ *    one answer is said in `session/consent.ts`.
  * 3. A digest must be named if the asking server could have replaced the question that was read. A server can do so
  *    within seconds and with the same words for its fields. Otherwise the current question is shown, and nothing is
  *    sent. Outcomes and authorizations cannot be replaced like that.
- * 4. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
  */
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -154,12 +153,10 @@ export const RESOLVE = verb({
   },
 });
 
-type Word =
-  | { readonly kind: 'retry' }
-  | { readonly kind: 'succeeded'; readonly result: string }
-  | { readonly kind: 'failed'; readonly message: string };
-
-function wordOf(answer: string, { result, message }: { readonly result?: string; readonly message?: string }): Word {
+function wordOf(
+  answer: string,
+  { result, message }: { readonly result?: string; readonly message?: string },
+): Parameters<typeof recordedHash>[0] {
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };

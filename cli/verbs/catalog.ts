@@ -72,7 +72,6 @@ const SHOW = verb({
     }),
 });
 
-/** Reads the catalog; if its workflow is stuck, shows what its history says. */
 async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
   const { told, stuck } = await toldOrRead(session, handle.workflowId, () => handle.snapshot());
   if (stuck === undefined) return catalogAnswer(told, Date.now());

@@ -2,14 +2,11 @@
  * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`. One person
  * decides one call, or several calls in the same way.
  *
- * 1. A decision applies to the request as the run shows it now, with its digest recomputed. If the decider names a
- *    digest, it must be that one, or nothing is sent (INV-G2).
- * 2. An approval is of what was read: it is shown and asked about, or its digest is named.
- * 3. A second decider is told who decided first, even if the run ended long ago (INV-G2).
- * 4. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
- *    The ledger is asked first: by then the call may have another request, with another digest.
- * 5. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
- * 6. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
+ * 1. A decision applies to the request as the run shows it now, with its digest recomputed (INV-G2); what else holds of
+ *    one answer is said in `session/consent.ts`.
+ * 2. A second decider is told who decided first, even if the run ended long ago (INV-G2).
+ * 3. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
+ * 4. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
  *
  * One file, because the verbs differ in what is judged, and in nothing else.
  */

@@ -159,7 +159,6 @@ function packedExample(): string | undefined {
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-/** Reads the user's own configuration if there is one, otherwise the one made for trying things out. */
 async function configOf(
   { config }: DevOptions,
   { env, directory }: Terminal,

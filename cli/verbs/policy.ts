@@ -163,7 +163,6 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
   return `${paint(COLOURS[verdict.kind], verdict.kind)}  ${paint('bold', visible(call))}\n${fields(paint, rows)}`;
 }
 
-/** Describes one rule that was considered, and why it does or does not decide. */
 function step({ rule, action, condition, holds: held, decides }: Considered, paint: Paint): string {
   const about = condition === undefined ? '' : `  when ${visible(condition)}`;
   const why = condition === undefined ? HINTS[String(held)] : CONDITION[String(held)];

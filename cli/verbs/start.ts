@@ -186,7 +186,7 @@ async function readKey(path: string, shown: string): Promise<JWK> {
 
 /** @param urls URLs of configured servers @param spec is not checked yet; `startRun` checks it next */
 export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option.Pairs, spec: unknown): SealingTargets {
-  const own = ownUrls(spec);
+  const own = new Map(listAt(spec, 'servers').map((each) => [textAt(each, 'name'), textAt(each, 'url')]));
   return Object.fromEntries(
     Object.entries(keys).map(([server, key]) => {
       const url = urls[server] ?? own.get(server);
@@ -195,12 +195,4 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option
       throw option.usage(message, { path: `servers.${server}.url` });
     }),
   );
-}
-
-function ownUrls(spec: unknown): Map<string, string> {
-  const urls = listAt(spec, 'servers').flatMap((server) => {
-    const [name, url] = [textAt(server, 'name'), textAt(server, 'url')];
-    return name === undefined || url === undefined ? [] : [[name, url] as const];
-  });
-  return new Map(urls);
 }

@@ -224,7 +224,6 @@ function approversText({ ids, groups, need, notInitiator, may, remember }: Appro
   return visible(describeRule({ allOf: [clause] }));
 }
 
-/** Says whether the server has the tool, and whether the definition has changed since an operator looked. */
 function statusText(entry: CatalogEntry): string {
   return hasDrifted(entry) ? `${entry.status}, changed` : entry.status;
 }
@@ -307,7 +306,6 @@ function diffText({ entry, differences }: ToolDiff, paint: Paint): string {
   return [head, ...(shown.length > 0 ? shown : ['  nothing has changed'])].join('\n');
 }
 
-/** Keeps the lines of a text; any other value becomes JSON on several lines. */
 function linesOf(value: JsonValue): string[] {
   const text = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2);
   return text.split(/\r?\n/).map((line) => line.split('\t').map(visible).join('    '));

@@ -114,7 +114,6 @@ export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object 
   return { failing, readTo: upTo, of, ...defined({ task }), calls };
 }
 
-/** Shows why a run is stuck, and below it what could be read of it. */
 export function stuckAnswer(
   stuck: StuckRun,
   json: object | undefined,
