@@ -3,25 +3,40 @@
  *
  * 1. Everything that the digest covers and a person can judge is shown. A cut text says that it is cut, and how to see
  *    the rest.
+ * 2. What a server asks in the middle of a call is shown whole: nobody answers what they have not read. A page is shown
+ *    with its whole host first; the command never opens it.
+ * 3. Labels are only ours. A server's names stand quoted behind them, and no text of a server looks like one of our
+ *    lines.
  */
 import type {
   ApprovalRequest,
   AuthorizationPause,
   DecisionAck,
   DecisionInput,
+  InputPause,
   PauseAck,
 } from '../../contracts/schemas/request.ts';
+import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { defined } from '../../contracts/defined.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import { bounded, spaced, visible } from '../../domain/text/escape.ts';
+import { bounded, quoted, spaced, visible } from '../../domain/text/escape.ts';
 import type { BatchAnswer } from '../../client/index.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { argumentsText, duration, fields, given, shortInstant, table, timeLeft, toolText } from './format.ts';
-import { inputRows } from './input.ts';
+import {
+  argumentsText,
+  duration,
+  type Field,
+  fields,
+  given,
+  shortInstant,
+  table,
+  timeLeft,
+  toolText,
+} from './format.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
@@ -90,7 +105,7 @@ function extensionText({ approver, at, until }: NonNullable<ApprovalRequest['ext
 }
 
 /** Shows what a request asks if it is not about consent, and what is known. */
-function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
+function aboutRows({ about }: ApprovalRequest): Field[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputRows(about);
   if (about.kind === 'authorization') return [['asks', wantedText(about)]];
@@ -278,4 +293,73 @@ export interface BatchPlan {
   readonly digest: string;
   /** Calls that wait for other people; `--all` leaves them out. */
   readonly others: readonly string[];
+}
+
+export function inputRows({ requests, round, held }: InputPause): Field[] {
+  return [
+    ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
+    ['connection', held && 'open: the server waits, and is told no answer where nobody has answered by the deadline'],
+    ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
+  ];
+}
+
+function requestRows(key: string, request: InputRequest): Field[] {
+  const question: Field = ['question', `${quoted(key)}: ${spaced(request.message)}`];
+  if (request.kind === 'url')
+    return [
+      question,
+      ['host', visible(request.host)],
+      ['page', `${visible(request.url)} [open it yourself where you trust its host, then answer with --accept]`],
+    ];
+  return [
+    question,
+    ...Object.entries(request.fields).map(([field, shape]): Field => [
+      'field',
+      `${quoted(field)}: ${fieldText(shape, request.required.includes(field))}`,
+    ]),
+  ];
+}
+
+function fieldText(field: FormField, isRequired: boolean): string {
+  const parts = [
+    isRequired ? 'required' : 'optional',
+    kindText(field),
+    field.title === undefined ? undefined : quoted(field.title),
+    field.description === undefined ? undefined : quoted(field.description),
+    field.default === undefined ? undefined : `proposed: ${proposedText(field.default)}`,
+  ];
+  return parts.filter((part) => part !== undefined).join(', ');
+}
+
+function proposedText(value: NonNullable<FormField['default']>): string {
+  if (typeof value === 'object') return value.map(quoted).join(', ');
+  return typeof value === 'string' ? quoted(value) : String(value);
+}
+
+function kindText(field: FormField): string {
+  switch (field.type) {
+    case 'text':
+      return `${field.format ?? 'text'}${rangeText(field.minLength, field.maxLength, ' characters')}`;
+    case 'number':
+    case 'integer':
+      return `${field.type}${rangeText(field.minimum, field.maximum, '')}`;
+    case 'boolean':
+      return 'true or false';
+    case 'choice':
+      return `one of ${optionsText(field.options)}`;
+    case 'choices':
+      return `some of ${optionsText(field.options)}${rangeText(field.minItems, field.maxItems, ' of them')}`;
+  }
+}
+
+function rangeText(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least === undefined && most === undefined) return '';
+  if (least === undefined) return `, at most ${most}${unit}`;
+  return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
+}
+
+function optionsText(options: readonly { readonly value: string; readonly title?: string | undefined }[]): string {
+  return options
+    .map(({ value, title }) => (title === undefined ? quoted(value) : `${quoted(value)} (${quoted(title)})`))
+    .join(' | ');
 }
