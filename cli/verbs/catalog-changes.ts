@@ -68,22 +68,20 @@ export async function sendAs<T>(
   );
 }
 
-const CONNECTING = {
-  ...CHANGING,
-  url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
-  credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
-  trusted: option.flag("the server's annotations may exempt calls from asking"),
-  taskQueue: option.text('<name>', 'queue whose workers reach the server'),
-  anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
-} satisfies option.OptionRows;
-
 export const CONNECT = verb({
   name: 'connect',
   summary: 'begin a catalog, or change how its server is reached',
   description:
     'Connect a server and list its tools. Connecting it again changes how it is reached: options that are not given are then off',
   args: { server: SERVER },
-  options: CONNECTING,
+  options: {
+    ...CHANGING,
+    url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
+    credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
+    trusted: option.flag("the server's annotations may exempt calls from asking"),
+    taskQueue: option.text('<name>', 'queue whose workers reach the server'),
+    anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
+  },
   examples: [
     'catalog connect files --as ann',
     'catalog connect tickets --as ann --url https://tickets.example.com/mcp --credentials tickets-reader',

@@ -114,19 +114,17 @@ const ROLLBACK = verb({
   },
 });
 
-const WATCHING = {
-  ...NAMED,
-  for: option.preset(600, option.seconds('how long to look')),
-  maxFailed: option.preset(0, option.wholeNumber('<number>', 'runs that may be stuck or fail')),
-} satisfies option.OptionRows;
-
 const WATCH = verb({
   name: 'watch',
   summary: 'look for a while how the runs of a build do',
   description:
     'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left; interrupted, with 6. Changes nothing',
   args: { build: BUILD },
-  options: WATCHING,
+  options: {
+    ...NAMED,
+    for: option.preset(600, option.seconds('how long to look')),
+    maxFailed: option.preset(0, option.wholeNumber('<number>', 'runs that may be stuck or fail')),
+  },
   examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
   run: async ({ args: { build }, options, session, terminal }) => {
     const seen = await session(async (opened) =>
@@ -156,21 +154,19 @@ export function watchFault(seen: Watched): CountersignError | undefined {
   return new CountersignError('BUILD_FAILING', message, { build, failed: stuck.length + failed });
 }
 
-const DRAINING = {
-  ...NAMED,
-  batch: option.preset(50, option.wholeNumber('<number>', 'runs that are under way at once')),
-  within: option.preset(600, option.seconds('how long to wait until none is left')),
-  move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
-  replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
-} satisfies option.OptionRows;
-
 const DRAIN = verb({
   name: 'drain',
   summary: 'move waiting runs from a build to the current one',
   description:
     'Ask the open runs of a build to continue as new on the current one, in batches, and wait until none is left. May be repeated',
   args: { build: BUILD },
-  options: DRAINING,
+  options: {
+    ...NAMED,
+    batch: option.preset(50, option.wholeNumber('<number>', 'runs that are under way at once')),
+    within: option.preset(600, option.seconds('how long to wait until none is left')),
+    move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
+    replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
+  },
   examples: ['deploy drain 91c0d7e4aa52', 'deploy drain 91c0d7e4aa52 --move --within 1800'],
   run: async ({ args: { build }, options, session, terminal }) => {
     if (options.replayed === true && options.move !== true) throw option.usage('--replayed goes with --move.');

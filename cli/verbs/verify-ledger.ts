@@ -5,7 +5,7 @@
  * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
  * 2. If a copy is named, Temporal is asked only with --live.
  */
-import { checkLedger, copyFaults, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
+import { checkLedger, copyFaults, type LedgerFault } from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
@@ -22,7 +22,7 @@ import * as option from '../session/options.ts';
 import { readTrustFile, textOf } from '../session/files.ts';
 import { ledgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
-import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
+import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
@@ -149,23 +149,13 @@ async function checkCopy(copy: LedgerCopy, keys: HeadKeys | undefined, trusted: 
   return { ...copy, heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
 }
 
-interface CheckedRun {
-  readonly entries: readonly AnyEntry[];
-  readonly report: LedgerReport;
-  readonly proofs: ProofReport;
-  readonly historyFrom?: number;
-  /** Number of entries that every record of the run has; absent if history was not read. */
-  readonly stored?: number;
-  readonly stuck?: StuckRun;
-}
-
 /** Checks the run's own ledger; by count and head too, since a ledger without its end is still a valid chain. */
 async function checkLive(
   session: Session,
   runId: string,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
-): Promise<CheckedRun> {
+) {
   const { client, deadlineMs } = session;
   const own = ledgerOwner(session.countersign, runId);
   // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
@@ -180,19 +170,23 @@ async function checkLive(
     faults.push({ kind: 'truncated', seq: entries.length, reason: `is cut off: ${ledgerLength} entries were written` });
   else if (ledgerLength > 0 && entries[ledgerLength - 1]?.hash !== ledgerHead)
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
-  const checked = { entries, ...defined({ stuck }) };
-  if (!history || runId.startsWith('catalog/'))
-    return { ...checked, report: { ...report, faults }, proofs: proofsOf(entries, undefined) };
-  const deeds = await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs);
-  faults.push(...compareWithHistory({ before: entries, after: await read() }, deeds));
+  const isCompared = history && !runId.startsWith('catalog/');
+  const deeds = isCompared ? await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs) : undefined;
+  if (deeds !== undefined) faults.push(...compareWithHistory({ before: entries, after: await read() }, deeds));
   const { namespace } = client.options;
-  const proofs = proofsOf(entries, trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds }));
-  return { ...checked, report: { ...report, faults }, proofs, historyFrom: deeds.from, stored: deeds.stored };
+  const proven = deeds && trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds });
+  return {
+    entries,
+    report: { ...report, faults },
+    proofs: proofsOf(entries, proven),
+    /** `stored`: number of entries that every record of the run has. */
+    ...defined({ stuck, historyFrom: deeds?.from, stored: deeds?.stored }),
+  };
 }
 
 interface Sources {
   readonly copy: Awaited<ReturnType<typeof checkCopy>> | undefined;
-  readonly live: CheckedRun | undefined;
+  readonly live: Awaited<ReturnType<typeof checkLive>> | undefined;
   readonly trusted: readonly TrustedJwk[] | undefined;
 }
 
@@ -203,7 +197,7 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   const { entries, report } = read;
   // The run's own entries were verified with history; a copy may have further entries.
   const proofs =
-    live === undefined ? read.proofs : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
+    live === undefined ? read.proofs : together(live.proofs, proofsBeside(live.entries, copy?.entries ?? [], trusted));
   const own = [...report.faults, ...proofs.faults];
   if (copy !== undefined && live !== undefined) {
     const { stored, report: of } = live;
@@ -235,7 +229,7 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
 
 /** Checks entries that only the copy has: from a branch that a reset abandoned, or added by somebody. */
 function proofsBeside(
-  { entries }: CheckedRun,
+  entries: readonly AnyEntry[],
   copy: readonly AnyEntry[],
   trusted: readonly TrustedJwk[] | undefined,
 ): ProofReport {
