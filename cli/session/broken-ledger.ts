@@ -14,6 +14,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { type ExecutionChain, executionChain } from '../../client/engine/executions.ts';
 import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
 import { earlierClock } from '../../client/ledger/query-clock.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { Cause, Diagnosis } from '../../workers/replay/diagnosis.ts';
@@ -153,17 +154,11 @@ export async function* diagnosedOf(
 ): AsyncGenerator<Diagnosed> {
   let failed = 0;
   for await (const outcome of outcomes) {
-    if (outcome.error === undefined || outcome.isUnread) {
-      yield outcome;
-      continue;
-    }
-    failed += 1;
-    if (failed > most) {
-      yield { ...outcome, notLookedAt: true };
-      continue;
-    }
-    const diagnosis = await diagnose(outcome);
-    yield { ...outcome, ...(diagnosis && { diagnosis }) };
+    const isFailed = outcome.error !== undefined && !outcome.isUnread;
+    if (isFailed) failed += 1;
+    const diagnosis = isFailed && failed <= most ? await diagnose(outcome) : undefined;
+    const notLookedAt: true | undefined = isFailed && failed > most ? true : undefined;
+    yield { ...outcome, ...defined({ diagnosis, notLookedAt }) };
   }
 }
 

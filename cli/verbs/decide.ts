@@ -437,18 +437,13 @@ export function firstRefused(answers: readonly BatchAnswer[]): CountersignError 
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
   const [lost] = unanswered;
-  const parts: string[] = [];
-  if (refused.length > 0)
-    parts.push(
-      `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-    );
-  if (lost !== undefined)
-    parts.push(
-      `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
-    );
+  const refusal = `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`;
+  const silence =
+    lost &&
+    `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`;
   return new CountersignError(
     error.code,
-    parts.join(' '),
+    [refused.length > 0 ? refusal : undefined, silence].filter((part) => part !== undefined).join(' '),
     { ...error.facts, callId, decisionId, refused: refused.length, unanswered: unanswered.length },
     { cause: error },
   );

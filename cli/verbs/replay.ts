@@ -164,12 +164,13 @@ function reportOf(outcomes: readonly Diagnosed[]): Answer {
     ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), isUnread, notLookedAt }),
   }));
   const causes = causesOf(outcomes);
-  const shown = (): string =>
-    replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`;
-  if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text: shown };
   return {
-    json: { replayed, failed, zoneChecked: false, causes, results },
-    text: shown,
-    fault: new CountersignError('REPLAY_FAILED', replayFailureText(failed, replayed, causes), { failed, ...causes }),
+    json: { replayed, failed, zoneChecked: false, ...defined({ causes: failed > 0 ? causes : undefined }), results },
+    text: () =>
+      replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`,
+    fault:
+      failed === 0
+        ? undefined
+        : new CountersignError('REPLAY_FAILED', replayFailureText(failed, replayed, causes), { failed, ...causes }),
   };
 }
