@@ -130,7 +130,7 @@ const digestOf = hex(
 export const digest = (help: string) => parsed(digestOf, '<sha256>', help);
 
 /** Parses an instant with its time zone. @returns UTC with milliseconds */
-function asTime(given: string): string {
+export function asTime(given: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;
   if (!Number.isNaN(ms)) return new Date(ms).toISOString();
   throw new InvalidArgumentError('It must look like 2026-02-01T09:00Z or 2026-02-01T10:00+01:00.');

@@ -10,7 +10,7 @@
  */
 import { Document, Scalar, YAMLMap } from 'yaml';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CatalogFile, ToolList } from '../../contracts/schemas/catalog.ts';
+import { CatalogFile, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { catalogFile, type ImportPlan, importPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -48,14 +48,23 @@ export function parseCatalogFile(value: unknown, shown: string): ReadCatalogFile
   if (Array.isArray(value))
     return { tools: fromList(parseAs(ToolList, value, 'CATALOG_INVALID', `catalog file ${shown}`)) };
   const { tools, ...head } = parseAs(CatalogFile, value, 'CATALOG_INVALID', `catalog file ${shown}`);
-  // Sound: the value was parsed as a catalog file, so it has tools. A legal name, which zod leaves out of its result.
-  if (Object.hasOwn((value as { tools: object }).tools, '__proto__'))
-    throw new CountersignError(
-      'CATALOG_INVALID',
-      `The catalog file ${shown} sets the tool __proto__, which no file can. Leave it out, and set it with \`countersign catalog\`.`,
-      { path: 'tools.__proto__' },
+  const wanted = new Map(Object.entries(tools).map(([name, tool]) => [name, wantedTool(tool)]));
+  const odd = oddlyNamed(value);
+  if (odd !== undefined)
+    wanted.set(
+      ODD_NAME,
+      wantedTool(parseAs(FiledTool, odd, 'CATALOG_INVALID', `${ODD_NAME} of catalog file ${shown}`)),
     );
-  return { ...head, tools: new Map(Object.entries(tools).map(([name, tool]) => [name, wantedTool(tool)])) };
+  return { ...head, tools: wanted };
+}
+
+/** A legal tool name that zod leaves out of its result. */
+const ODD_NAME = '__proto__';
+
+function oddlyNamed(value: unknown): unknown {
+  // Sound: the value was parsed as a catalog file, so it has tools.
+  const { tools } = value as { tools: object };
+  return Object.getOwnPropertyDescriptor(tools, ODD_NAME)?.value;
 }
 
 function fromList(list: ToolList): ReadonlyMap<string, WantedTool> {
