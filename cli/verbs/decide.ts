@@ -344,7 +344,7 @@ type BatchOptions = DecideOptions & option.Values<typeof BATCH>;
 
 /**
  * Selects the requests that a batch decides.
- * @throws CountersignError `CALL_UNKNOWN`, `ALREADY_DECIDED` and the like if a named call does not wait
+ * @throws CountersignError `CALL_UNKNOWN`, `REQUEST_NOT_OPEN` if a named call cannot be decided
  */
 export async function planBatch(
   run: RunHandle,
@@ -398,8 +398,17 @@ async function openNamed(
   const requests: ApprovalRequest[] = [];
   for (const callId of callIds) {
     const request = shown.find((each) => each.callId === callId);
-    if (request?.status !== 'open') throw settledBefore(run.runId, callId, await run.ledger());
-    requests.push(request);
+    if (request?.status === 'open') {
+      requests.push(request);
+      continue;
+    }
+    const { runId } = run;
+    // The run shows only requests of the current turn. For an earlier turn, or a stopped run, the ledger tells.
+    const wasMade =
+      request !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
+    const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
+    const code = wasMade ? 'REQUEST_NOT_OPEN' : 'CALL_UNKNOWN';
+    throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
   }
   return requests;
 }

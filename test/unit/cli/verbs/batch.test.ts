@@ -33,9 +33,7 @@ const SHOWN = [
   of('t1.c3', { status: 'approved' }),
 ];
 const runOf = (...shown: readonly ApprovalRequest[]): RunHandle => {
-  const decided = { kind: 'decision.accepted', callId: 't1.c3', decision: 'approve', approver: { id: 'ben' } };
-  const closed = { kind: 'request.closed', callId: 't0.c9', status: 'cancelled' };
-  const ledger = async () => [decided, closed].map((fact) => ({ at: '2026-01-01T00:00:00.000Z', fact }));
+  const ledger = async () => [{ fact: { kind: 'request.closed', callId: 't0.c9', status: 'cancelled' } }];
   // Sound: nothing else of the run is asked.
   return { runId: 'run-1', requests: async () => shown, ledger } as unknown as RunHandle;
 };
@@ -103,7 +101,7 @@ describe('what would be sent', () => {
   test('with names: those, each once, and what does not wait stops all of it', async () => {
     const { decisions } = await planBatch(run, ['t1.c1', 't1.c0', 't1.c1'], { kind: 'reject', reason: 'no' }, as);
     expect(decisions.map(({ callId }) => callId)).toEqual(['t1.c1', 't1.c0']);
-    expect(await codeOf(planBatch(run, ['t1.c0', 't1.c3'], approve, as))).toBe('ALREADY_DECIDED');
+    expect(await codeOf(planBatch(run, ['t1.c0', 't1.c3'], approve, as))).toBe('REQUEST_NOT_OPEN');
     expect(await codeOf(planBatch(run, ['t1.c0', 't9.c9'], approve, as))).toBe('CALL_UNKNOWN');
     // Of a turn that is over, or of a run that was stopped.
     expect(await codeOf(planBatch(run, ['t1.c0', 't0.c9'], approve, as))).toBe('REQUEST_NOT_OPEN');
