@@ -12,12 +12,21 @@ interface Part {
 
 export class Stack {
   readonly #parts: Part[] = [];
+  readonly #asked: AbortSignal;
+
+  /** @param asked aborted once nothing more is to be started */
+  constructor(asked: AbortSignal) {
+    this.#asked = asked;
+  }
 
   get isEmpty(): boolean {
     return this.#parts.length === 0;
   }
 
-  /** @param ended settles when the part ends by itself; without it, the part ends with the process alone */
+  /**
+   * @param ended settles when the part ends by itself; without it, the part ends with the process alone
+   * @throws the reason of `asked`
+   */
   async start<T extends { stop(): Promise<void> } | undefined>(
     name: string,
     make: () => Promise<T>,
@@ -25,6 +34,7 @@ export class Stack {
   ): Promise<T> {
     const made = await make();
     this.#parts.push({ name, ended: ended(made), stop: async () => made?.stop() });
+    this.#asked.throwIfAborted();
     return made;
   }
 
@@ -33,7 +43,6 @@ export class Stack {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }
 
-  /** Stops all parts, whichever of them fails, and returns their errors. */
   async stop(): Promise<readonly string[]> {
     const troubles: string[] = [];
     for (const { name, stop } of this.#parts.splice(0).toReversed()) {

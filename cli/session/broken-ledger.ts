@@ -14,6 +14,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { type ExecutionChain, executionChain } from '../../client/engine/executions.ts';
 import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
 import { earlierClock } from '../../client/ledger/query-clock.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { Cause, Diagnosis } from '../../workers/replay/diagnosis.ts';
@@ -41,12 +42,8 @@ const OF_RECORD: ReadonlySet<FaultKind> = new Set<FaultKind>([
   'history',
 ]);
 
-/** @param copy absent if only the run was read, which cannot differ from itself */
-export function isRecordInDoubt(
-  faults: readonly LedgerFault[],
-  { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
-): boolean {
-  return copy !== undefined && faults.some(({ kind }) => OF_RECORD.has(kind)) && !isPartOf(copy, run);
+export function isRecordInDoubt(faults: readonly LedgerFault[], { copy, run }: Compared): boolean {
+  return faults.some(({ kind }) => OF_RECORD.has(kind)) && !isPartOf(copy, run);
 }
 
 /** True if the copy is the run's own ledger, whole or up to some entry. */
@@ -157,17 +154,11 @@ export async function* diagnosedOf(
 ): AsyncGenerator<Diagnosed> {
   let failed = 0;
   for await (const outcome of outcomes) {
-    if (outcome.error === undefined || outcome.isUnread) {
-      yield outcome;
-      continue;
-    }
-    failed += 1;
-    if (failed > most) {
-      yield { ...outcome, notLookedAt: true };
-      continue;
-    }
-    const diagnosis = await diagnose(outcome);
-    yield { ...outcome, ...(diagnosis && { diagnosis }) };
+    const isFailed = outcome.error !== undefined && !outcome.isUnread;
+    if (isFailed) failed += 1;
+    const diagnosis = isFailed && failed <= most ? await diagnose(outcome) : undefined;
+    const notLookedAt: true | undefined = isFailed && failed > most ? true : undefined;
+    yield { ...outcome, ...defined({ diagnosis, notLookedAt }) };
   }
 }
 

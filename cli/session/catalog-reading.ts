@@ -14,6 +14,8 @@ import { nearNames } from '../../domain/text/match.ts';
 import type { ClientSettings } from './session.ts';
 import { usage } from './options.ts';
 
+type Judging = Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>;
+
 export interface CatalogReading {
   readonly snapshot: CatalogSnapshot;
   /** Empty if verdicts depend on definitions that could not be read after a change; the change itself was made. */
@@ -24,7 +26,7 @@ export interface CatalogReading {
 
 export async function readCatalog(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
+  settings: Judging,
   { withDefinitions = false }: { readonly withDefinitions?: boolean } = {},
 ): Promise<CatalogReading> {
   const snapshot = await handle.snapshot();
@@ -43,7 +45,7 @@ export async function readCatalog(
  */
 export async function readChanged(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
+  settings: Judging,
   taken: Pick<CatalogAck, 'status' | 'policyVersion'> | undefined,
 ): Promise<CatalogReading> {
   try {
@@ -89,18 +91,11 @@ export function entryNamed(
   });
 }
 
-export interface ReadCatalogs {
-  readonly snapshots: readonly CatalogSnapshot[];
-  readonly unread: readonly string[];
-}
-
 /**
  * Reads several catalogs, in their order, without those that nobody has connected. One that fails hides no other.
  * @throws CountersignError if none can be read
  */
-export async function readCatalogs(
-  handles: readonly Pick<CatalogHandle, 'server' | 'snapshot'>[],
-): Promise<ReadCatalogs> {
+export async function readCatalogs(handles: readonly Pick<CatalogHandle, 'server' | 'snapshot'>[]) {
   const lanes = new Lanes(8);
   const answers = await Promise.all(
     handles.map(async (handle) => await lanes.run('', async () => await snapshotIfAny(handle).catch(asAnswer))),

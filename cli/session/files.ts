@@ -7,10 +7,11 @@
  *    whom it was: a worker that cannot read it believes the keys of before.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { LineCounter, parseDocument, visit } from 'yaml';
+import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
@@ -19,10 +20,9 @@ import { changedNumber } from '../../domain/text/written-json.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
+/** The name of an input in messages, such as `run spec`, and the code of input that is neither JSON nor YAML. */
 interface InputKind {
-  /** The name of the input in messages, such as `run spec`. */
   readonly what: string;
-  /** Code of the error for input that is neither JSON nor YAML. */
   readonly code: ErrorCode;
 }
 
@@ -79,13 +79,7 @@ function notReadable({ code, what }: InputKind, reason: string): CountersignErro
 /** Writes a new file that only its owner may read. @throws CountersignError `USAGE` if it exists already */
 export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
   try {
-    const file = await open(path, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(path, text, { flag: 'wx', mode: 0o600, flush: true });
   } catch (error) {
     const code = nodeCodeOf(error) ?? 'error';
     const reason =
@@ -118,26 +112,19 @@ export const TRUST_FILE = 'trust.jwks';
 
 /** @param shown the path as the user gave it @throws CountersignError `USAGE`, `CONFIG_INVALID` */
 export async function readTrustFile(
-  { directory }: Pick<Terminal, 'directory'>,
+  place: Pick<Terminal, 'directory'>,
   shown: string,
   whereMissing: 'new' | 'error' = 'error',
 ): Promise<readonly TrustedJwk[]> {
-  const text = await readFile(resolve(directory, shown), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (whereMissing === 'new' && error.code === 'ENOENT') return '{"keys":[]}';
-    throw usage(`The trusted keys ${shown} cannot be read (${error.code ?? 'error'}). Name the file with --trust.`);
-  });
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    const message = `The trusted keys ${shown} are no JSON. Correct the file and try again.`;
-    throw new CountersignError('CONFIG_INVALID', message);
-  }
-  return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
+  if (whereMissing === 'new' && !existsSync(resolve(place.directory, shown))) return [];
+  const value = jsonOf(await textOf(shown, `trusted keys ${shown}`, place, 'Name the file with --trust.'));
+  if (value !== undefined) return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
+  const message = `The trusted keys ${shown} are no JSON. Correct the file and try again.`;
+  throw new CountersignError('CONFIG_INVALID', message);
 }
 
 /**
- * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
+ * Changes the trusted keys, one command at a time, so that what another one writes, such as a revocation, stays.
  * @param change gets the keys as they are; where it throws, nothing is changed
  * @throws CountersignError `USAGE`, `CONFIG_INVALID`
  */
@@ -151,43 +138,28 @@ export async function changeTrustFile<T>(
   const path = await realpath(named).catch(() => named);
   // The next content is also the lock: it is gone as soon as it is the file itself.
   const next = `${path}.next`;
-  const file = await reserved(next, shown);
+  await writeFile(next, '', { flag: 'wx' }).catch((error: unknown) => {
+    if (nodeCodeOf(error) !== 'EEXIST') return unwritable(shown)(error);
+    throw usage(
+      `Another command changes ${shown}, and nothing was changed. Try again; if there is none any more, remove ${next}.`,
+    );
+  });
   try {
     const { keys, told } = await change(await readTrustFile(terminal, shown, whereMissing));
-    await file.writeFile(`${JSON.stringify({ keys }, null, 2)}\n`).catch(unwritable(shown));
-    await file.sync();
+    await writeFile(next, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true }).catch(unwritable(shown));
     const before = await stat(path).catch(() => undefined);
     if (before !== undefined) {
       // Only the superuser can give a file away; anybody else keeps it.
-      await file.chown(before.uid, before.gid).catch(() => undefined);
+      await chown(next, before.uid, before.gid).catch(() => undefined);
       // Whatever is masked for new files.
-      await file.chmod(before.mode & 0o777);
+      await chmod(next, before.mode & 0o777);
     }
     await rename(next, path).catch(unwritable(shown));
     return told;
   } catch (error) {
     await rm(next, { force: true });
     throw error;
-  } finally {
-    await file.close();
   }
-}
-
-const RESERVE_TRIES = 50;
-const RESERVE_PAUSE_MS = 100;
-
-async function reserved(next: string, shown: string): Promise<FileHandle> {
-  for (let tries = 0; tries < RESERVE_TRIES; tries += 1) {
-    try {
-      return await open(next, 'wx');
-    } catch (error) {
-      if (nodeCodeOf(error) !== 'EEXIST') unwritable(shown)(error);
-      await pause(RESERVE_PAUSE_MS);
-    }
-  }
-  throw usage(
-    `Another command changes ${shown}, and nothing was changed. Try again; if there is none any more, remove ${next}.`,
-  );
 }
 
 function unwritable(shown: string): (error: unknown) => never {

@@ -18,13 +18,21 @@ import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, isRecord, isSigned, readParts, refuseProblems, type Session, whole } from './session.ts';
+import {
+  artifactReader,
+  isRecord,
+  isSigned,
+  type Place,
+  readParts,
+  refuseProblems,
+  type Session,
+  whole,
+} from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
 export interface GatewaySettings extends Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'askSlack' | 'idCase'> {
   readonly administrators: Config['catalog']['administrators'];
-  readonly level: Config['log']['level'];
   close(): Promise<void>;
 }
 
@@ -32,12 +40,9 @@ export interface GatewaySettings extends Pick<GatewayOptions, 'config' | 'trust'
 const idCaseIn = (policy: unknown): object =>
   isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
 
-const FOR_GATEWAY = { gateway: whole, egress: whole, log: whole, catalog: whole, policy: idCaseIn };
+const FOR_GATEWAY = { gateway: whole, egress: whole, catalog: whole, policy: idCaseIn };
 
-export async function loadGatewaySettings(
-  terminal: Pick<Terminal, 'env' | 'directory'>,
-  { config: path }: GlobalOptions,
-): Promise<GatewaySettings> {
+export async function loadGatewaySettings(terminal: Place, { config: path }: GlobalOptions): Promise<GatewaySettings> {
   const { config, value, what, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
   return await gatewayParts(config, isSigned(value, terminal.env, what) ? 'signed' : 'temporal', baseDirectory);
 }
@@ -58,7 +63,6 @@ export async function gatewayParts(
     config: gateway,
     idCase: config.policy.idCase,
     administrators: config.catalog.administrators,
-    level: config.log.level,
     trust:
       mode === 'temporal'
         ? { mode }
@@ -95,36 +99,29 @@ async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Spe
 
 export async function startOn(
   { client, settings }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,
+  { administrators, ...parts }: GatewaySettings,
   log: GatewayLog,
   env: Terminal['env'],
 ): Promise<Gateway> {
-  const { taskQueue, artifacts, trusted, serverUrls, repeatable } = settings;
   // Its HTTP server takes half a second to load, so other commands do without it.
   const { startGateway } = await import('../../gateway/gateway.ts');
   const live = await livePolicy(settings, log, env);
   const judging = {
+    ...settings,
+    administrators,
+    isSigned: parts.trust.mode === 'signed',
     get policy() {
       return live?.current ?? settings.policy;
     },
-    trusted,
-    administrators,
-    serverUrls,
-    repeatable,
-    isSigned: trust.mode === 'signed',
   };
   try {
     const gateway = await startGateway({
-      config,
-      trust,
-      ask,
-      askSlack,
-      idCase,
+      ...parts,
       catalogs: judging,
       explain: explainBy(judging),
       client,
-      taskQueue,
-      artifacts: artifactReader(artifacts),
+      taskQueue: settings.taskQueue,
+      artifacts: artifactReader(settings.artifacts),
       version: packageVersion(),
       log,
     });
@@ -198,7 +195,7 @@ const FOR_CODEC = {
 
 /** @throws CountersignError `CONFIG_INVALID` */
 export async function loadCodecSettings(
-  terminal: Pick<Terminal, 'env' | 'directory'>,
+  terminal: Place,
   { config: path }: Pick<GlobalOptions, 'config'>,
 ): Promise<CodecSettings> {
   const { config, what } = await readParts(terminal, path, FOR_CODEC);

@@ -53,29 +53,21 @@ function contentsOf(forms: readonly string[], content: unknown): [string, Record
   );
 }
 
-function placed(
-  requests: InputRequests,
-  forms: readonly string[],
-  word: string,
-): { readonly key: string; readonly name: string; readonly value: FormValue } {
+function placed(requests: InputRequests, forms: readonly string[], word: string) {
   const at = word.indexOf('=');
   if (at < 1) throw usage('--set takes field=value. Nothing was sent.');
   const path = word.slice(0, at);
   const text = word.slice(at + 1);
-  for (const key of forms) {
-    const request = requests[key];
-    if (request?.kind !== 'form') continue;
-    const name = path.startsWith(`${key}.`) ? path.slice(key.length + 1) : forms.length === 1 ? path : undefined;
-    const field = name !== undefined && Object.hasOwn(request.fields, name) ? request.fields[name] : undefined;
-    if (name !== undefined && field !== undefined) return { key, name, value: typed(field, text) };
-  }
   const known = forms.flatMap((key) => {
     const request = requests[key];
-    return request?.kind === 'form' ? Object.keys(request.fields).map((name) => named(`${key}.${name}`)) : [];
+    return request?.kind === 'form'
+      ? Object.entries(request.fields).map(([name, field]) => ({ key, name, field }))
+      : [];
   });
-  throw usage(
-    `The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}. Nothing was sent.`,
-  );
+  const found = known.find(({ key, name }) => path === `${key}.${name}` || (forms.length === 1 && path === name));
+  if (found !== undefined) return { key: found.key, name: found.name, value: typed(found.field, text) };
+  const asked = known.map(({ key, name }) => named(`${key}.${name}`)).join(', ') || 'no fields';
+  throw usage(`The server asks for no ${named(path)}; it asks for: ${asked}. Nothing was sent.`);
 }
 
 /** Converts numbers and booleans. Any other text stays text, which the run refuses by the name of the field. */

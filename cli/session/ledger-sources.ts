@@ -8,9 +8,8 @@ import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/le
 import { ledgerPlace, readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { textOf } from './files.ts';
-import { artifactReader, loadClientSettings, type Session } from './session.ts';
+import { artifactReader, inTime, loadClientSettings, type Session } from './session.ts';
 import { type GlobalOptions, usage } from './options.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
@@ -60,10 +59,8 @@ export async function liveLedger(
 export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
-  const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const end = Date.now() + deadlineMs;
-  const place = await client.connection.withDeadline(end, async () => await ledgerPlace(client, runId));
+  const place = await inTime(session, async () => await ledgerPlace(session.client, runId));
   return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
 }
 
@@ -84,13 +81,8 @@ function exported(runId: string, text: string): LedgerCopy {
   return copy;
 }
 
-export interface LedgerOwner {
-  head(): Promise<Pick<RunState, 'ledgerLength' | 'ledgerHead'>>;
-  ledger(): Promise<readonly LedgerEntry[]>;
-}
-
 /** Runs and catalogs both have a ledger; the workflow id says which of them owns it. */
-export function ledgerOwner(countersign: Countersign, workflowId: string): LedgerOwner {
+export function ledgerOwner(countersign: Countersign, workflowId: string) {
   const identity = catalogOf(workflowId);
   if (identity === undefined) {
     const run = countersign.run(workflowId);

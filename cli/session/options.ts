@@ -57,8 +57,12 @@ export const parsed =
   (name) =>
     text(placeholder, help)(name).argParser(parse);
 
+/** May be given several times; the help says so. */
+export const repeated = (placeholder: string, help: string): OptionRow<readonly string[] | undefined> =>
+  parsed((given, before = []) => [...before, given], placeholder, help);
+
 export const several = (placeholder: string, help: string): OptionRow<readonly string[] | undefined> =>
-  parsed(repeated, placeholder, `${help}; may be given several times`);
+  repeated(placeholder, `${help}; may be given several times`);
 
 export const choice =
   <T extends string>(choices: readonly T[], placeholder: string, help: string): OptionRow<T | undefined> =>
@@ -86,65 +90,64 @@ function dashed(name: string): string {
 /** Some thirty years; gRPC cannot write a deadline that is much later. */
 const MOST_SECONDS = 999_999_999;
 
-export function seconds(given: string): number {
+export function asSeconds(given: string): number {
   const value = Number(given);
-  if (given.trim() === '' || !(value > 0 && value <= MOST_SECONDS))
-    throw new InvalidArgumentError(`It must be a number of seconds above 0, and at most ${MOST_SECONDS}.`);
-  return value;
+  if (given.trim() !== '' && value > 0 && value <= MOST_SECONDS) return value;
+  throw new InvalidArgumentError(`It must be a number of seconds above 0, and at most ${MOST_SECONDS}.`);
 }
+export const seconds = (help: string) => parsed(asSeconds, '<seconds>', help);
 
-export function wholeNumber(given: string): number {
+function asWholeNumber(given: string): number {
   if (!/^\d{1,9}$/.test(given)) throw new InvalidArgumentError('It must be a whole number.');
   return Number(given);
 }
+export const wholeNumber = (placeholder: string, help: string) => parsed(asWholeNumber, placeholder, help);
 
-export function port(given: string): number {
-  const value = wholeNumber(given);
+function asPort(given: string): number {
+  const value = asWholeNumber(given);
   if (value > 65_535) throw new InvalidArgumentError('It must be a port: 0 (any that is free) to 65535.');
   return value;
 }
+export const port = (help: string) => parsed(asPort, '<number>', help);
 
 /** Whoever edits arguments may look for two requests whose digests begin alike: nobody finds any that share 128 bits. */
 export const DIGEST_CHARACTERS = 32;
 
-export function digestOf(given: string): string {
-  const digest = given.toLowerCase();
-  if (!/^[0-9a-f]{32,64}$/.test(digest))
-    throw new InvalidArgumentError(
-      'It must be a digest as shown: 64 hexadecimal characters, or at least its first 32.',
-    );
-  return digest;
-}
+/** @param wrong said where it is not hexadecimal, or shorter than `least` */
+export const hex =
+  (least: number, wrong: string) =>
+  (given: string): string => {
+    const digits = given.toLowerCase();
+    if (digits.length < least || !/^[0-9a-f]{1,64}$/.test(digits)) throw new InvalidArgumentError(wrong);
+    return digits;
+  };
 
-/** Parses the address of an artifact, which is a whole hash. */
-export function sha256Of(given: string): string {
-  const sha256 = given.toLowerCase();
-  if (/^[0-9a-f]{64}$/.test(sha256)) return sha256;
-  throw new InvalidArgumentError('It must be the whole sha256 of an artifact: 64 hexadecimal characters.');
-}
+const digestOf = hex(
+  DIGEST_CHARACTERS,
+  'It must be a digest as shown: 64 hexadecimal characters, or at least its first 32.',
+);
+
+export const digest = (help: string) => parsed(digestOf, '<sha256>', help);
 
 /** Parses an instant with its time zone. @returns UTC with milliseconds */
-export function time(given: string): string {
+export function asTime(given: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;
-  if (Number.isNaN(ms))
-    throw new InvalidArgumentError('It must look like 2026-02-01T09:00Z or 2026-02-01T10:00+01:00.');
-  return new Date(ms).toISOString();
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  throw new InvalidArgumentError('It must look like 2026-02-01T09:00Z or 2026-02-01T10:00+01:00.');
 }
-
-export function repeated(given: string, before: readonly string[] = []): readonly string[] {
-  return [...before, given];
-}
+export const time = (help: string) => parsed(asTime, '<time>', help);
 
 export type Pairs = Readonly<Record<string, string>>;
 
 /** Collects `name=value` pairs; the option may be given several times. */
-export function pairs(given: string, before: Pairs = {}): Pairs {
+function withPair(given: string, before: Pairs = {}): Pairs {
   const at = given.indexOf('=');
   if (at < 1 || at === given.length - 1) throw new InvalidArgumentError('It must look like name=value.');
   const name = given.slice(0, at);
   if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
   return { ...before, [name]: given.slice(at + 1) };
 }
+export const pairs = (placeholder: string, help: string) => parsed(withPair, placeholder, help);
 
 export const GLOBAL_OPTIONS = {
   address: text('<host:port>', 'Temporal service; default: TEMPORAL_ADDRESS, the profile, localhost:7233'),
@@ -153,7 +156,7 @@ export const GLOBAL_OPTIONS = {
   config: text('<file>', 'configuration; default: COUNTERSIGN_CONFIG, ./countersign.yaml'),
   key: text('<file>', 'key to sign with (trust mode signed); default: COUNTERSIGN_KEY'),
   json: flag('one JSON document on standard output, and nothing else'),
-  deadline: parsed(seconds, '<seconds>', 'how long to wait for an answer (default: 10)'),
+  deadline: seconds('how long to wait for an answer (default: 10)'),
 };
 
 export type GlobalOptions = Values<typeof GLOBAL_OPTIONS>;

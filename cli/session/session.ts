@@ -9,7 +9,7 @@
  * One file, because settings are read for sessions alone.
  */
 import { resolve } from 'node:path';
-import { Client, type Connection, ServiceError } from '@temporalio/client';
+import { Client, type Connection } from '@temporalio/client';
 import { troubleOf } from '../../client/engine/trouble.ts';
 import {
   Countersign,
@@ -29,13 +29,15 @@ import type { ArtifactsConfig, BucketConfig } from '../../contracts/schemas/stor
 import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import type { openVault } from '../../workers/composition.ts';
 import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
 import type { ConditionProblem } from '../../workers/config/warnings.ts';
-import { connectClient, type EngineAddress, isAway, locateEngine } from '../../workers/connection.ts';
+import { connectClient, type EngineAddress, locateEngine } from '../../workers/connection.ts';
 import { assertSetUp } from '../../workers/setup.ts';
 import { type GlobalOptions, usage } from './options.ts';
 import type { Terminal } from './terminal.ts';
+
+/** The part of a terminal that says where configurations are, and what their variables hold. */
+export type Place = Pick<Terminal, 'env' | 'directory'>;
 
 export interface ClientSettings {
   readonly taskQueue: string;
@@ -57,21 +59,50 @@ export interface ClientSettings {
   readonly channels: readonly string[];
 }
 
-export async function loadClientSettings(
-  path: string | undefined,
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-): Promise<ClientSettings> {
-  return await load(path, { env, directory }, FOR_CLIENT);
+type PolicySettings = Pick<ClientSettings, 'policy' | 'trusted' | 'repeatable' | 'serverUrls' | 'channels'>;
+
+export async function loadClientSettings(path: string | undefined, { env, directory }: Place): Promise<ClientSettings> {
+  const file = await openConfig(path, { env, directory });
+  const { value, what, baseDirectory } = file;
+  const { parts, withoutBucket } = reachable(pick(value, FOR_CLIENT), env, what);
+  const config = configOf(parts, env, what);
+  const { taskQueue, encryption, artifacts, egress } = config;
+  return {
+    ...policySettings(config, value),
+    taskQueue,
+    encryption,
+    artifacts:
+      withoutBucket === undefined
+        ? placeOf(artifacts, baseDirectory, egress.allowInsecure)
+        : { kind: 'unreadable', reason: withoutBucket },
+    // A mode that is not known here is taken for the stricter one.
+    isSigned: knownHere(() => isSigned(value, env, what)) ?? true,
+    ...defined({
+      retentionDays: artifacts.retentionDays,
+      path: file.path,
+      deployment: deploymentIn(value, env, what),
+    }),
+  };
 }
 
 /** Needs no secret at all. An unknown section may be a mistyped `policy`, so the file is refused, as workers do. */
-export async function loadPolicySettings(
-  path: string | undefined,
-  terminal: Pick<Terminal, 'env' | 'directory'>,
-): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls' | 'channels'>> {
-  const settings = await load(path, terminal, FOR_POLICY, unknownSections);
-  await refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
-  return settings;
+export async function loadPolicySettings(path: string | undefined, { env, directory }: Place): Promise<PolicySettings> {
+  const { value, what } = await openConfig(path, { env, directory });
+  const parts = pick(value, FOR_POLICY);
+  const config = configOf(isRecord(parts) ? { ...parts, ...unknownSections(value) } : parts, env, what);
+  await refuseConditions(config.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
+  return policySettings(config, value);
+}
+
+function policySettings({ servers, policy }: Config, value: unknown): PolicySettings {
+  const named = Object.entries(servers);
+  return {
+    policy,
+    serverUrls: Object.fromEntries(named.map(([name, { url }]) => [name, url])),
+    trusted: Object.fromEntries(named.map(([name, { trusted }]) => [name, trusted])),
+    repeatable: Object.fromEntries(named.map(([name, { repeatable }]) => [name, repeatable])),
+    channels: channelsIn(value),
+  };
 }
 
 const SHOWN_PROBLEMS = 5;
@@ -96,42 +127,6 @@ export function refuseProblems(problems: readonly ConditionProblem[], code: Erro
   throw new CountersignError(code, `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`, {
     path: first.path,
   });
-}
-
-async function load(
-  path: string | undefined,
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-  wanted: Wanted,
-  also: (value: unknown) => object = () => ({}),
-): Promise<ClientSettings> {
-  const file = await readConfigFile(path, env, directory);
-  const what = file?.what ?? 'configuration';
-  const picked = pick(file?.value, wanted);
-  const parts = isRecord(picked) ? { ...picked, ...also(file?.value) } : picked;
-  const { value, withoutBucket } = reachable(parts, env, what);
-  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
-    Config,
-    substitute(value, env, what),
-    'CONFIG_INVALID',
-    what,
-  );
-  return {
-    taskQueue,
-    encryption,
-    artifacts:
-      withoutBucket === undefined
-        ? placeOf(artifacts, file?.baseDirectory ?? directory, egress.allowInsecure)
-        : { kind: 'unreadable', reason: withoutBucket },
-    ...defined({ retentionDays: artifacts.retentionDays }),
-    serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
-    trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
-    repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
-    // A mode that is not known here is taken for the stricter one.
-    isSigned: knownHere(() => isSigned(file?.value, env, what)) ?? true,
-    policy,
-    ...defined({ path: file?.path, deployment: deploymentIn(file?.value, env, what) }),
-    channels: channelsIn(file?.value),
-  };
 }
 
 /** Undefined also if a variable of the workers says it that is not set here. */
@@ -175,15 +170,15 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
 }
 
 /** Leaves out the bucket if its environment variables are not set here. */
-function reachable(value: unknown, env: Environment, what: string) {
-  if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
-  const { s3, ...rest } = value['artifacts'];
+function reachable(parts: unknown, env: Environment, what: string) {
+  if (!isRecord(parts) || !isRecord(parts['artifacts'])) return { parts };
+  const { s3, ...rest } = parts['artifacts'];
   try {
     substitute(s3, env, what, ['artifacts', 's3']);
-    return { value };
+    return { parts };
   } catch (error) {
     if (!(error instanceof CountersignError)) throw error;
-    return { value: { ...value, artifacts: rest }, withoutBucket: error.message };
+    return { parts: { ...parts, artifacts: rest }, withoutBucket: error.message };
   }
 }
 
@@ -214,7 +209,7 @@ const FOR_POLICY = {
 const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
 const FOR_VAULT = { vault: whole, servers: each('url') };
 /** Not the keys of the zone: workers alone have them. */
-const FOR_TRUST = { trust: only('mode', 'jwks'), egress: whole };
+const FOR_TRUST = { trust: only('mode', 'jwks') };
 
 function pick(value: unknown, wanted: Wanted): unknown {
   if (!isRecord(value)) return value ?? {};
@@ -233,38 +228,35 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
+/** The whole file, unchecked; empty if there is none. */
+async function openConfig(path: string | undefined, { env, directory }: Place) {
+  const file = await readConfigFile(path, env, directory);
+  const value: unknown = file?.value;
+  return { what: 'configuration', baseDirectory: directory, path: undefined, ...file, value };
+}
+
+function configOf(parts: unknown, env: Environment, what: string): Config {
+  return parseAs(Config, substitute(parts, env, what), 'CONFIG_INVALID', what);
+}
+
 /**
  * Reads these parts of a configuration, and needs the variables of no other. `value` is the whole file, unchecked.
  * @throws CountersignError `CONFIG_INVALID`
  */
-export async function readParts(
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-  path: string | undefined,
-  wanted: Wanted,
-) {
-  const file = await readConfigFile(path, env, directory);
-  const what = file?.what ?? 'configuration';
-  const config = parseAs(Config, substitute(pick(file?.value, wanted), env, what), 'CONFIG_INVALID', what);
-  const value: unknown = file?.value;
-  return { config, baseDirectory: file?.baseDirectory ?? directory, what, value };
+export async function readParts({ env, directory }: Place, path: string | undefined, wanted: Wanted) {
+  const file = await openConfig(path, { env, directory });
+  return { ...file, config: configOf(pick(file.value, wanted), env, file.what) };
 }
 
-export interface VaultSettings {
-  readonly vault: NonNullable<ReturnType<typeof openVault>>;
-  /** Server name → URL. */
-  readonly serverUrls: Readonly<Record<string, string>>;
-  /** Id of the key that encrypts; absent if the vault does not encrypt. */
-  readonly keyId?: string;
-}
-
-export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
+export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions) {
   const { config, baseDirectory, what } = await readParts(terminal, path, FOR_VAULT);
-  const { openVault: open } = await import('../../workers/composition.ts');
-  const vault = open({ config, baseDirectory }, terminal.env);
+  const { openVault } = await import('../../workers/composition.ts');
+  const vault = openVault({ config, baseDirectory }, terminal.env);
   if (vault === undefined)
     throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
       path: 'vault',
     });
+  // Absent if the vault does not encrypt.
   const keyId = config.vault?.kind === 'directory' ? config.vault.keys[0]?.id : undefined;
   return {
     vault,
@@ -280,17 +272,14 @@ export async function openVaultSettings(terminal: Terminal, { config: path }: Gl
  */
 export async function configuredKeys(
   path: string | undefined,
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  place: Place,
   mayAsk: boolean,
 ): Promise<readonly TrustedJwk[] | undefined> {
-  const file = await readConfigFile(path, env, directory);
-  if (file === undefined || !isRecord(file.value) || !('trust' in file.value)) return undefined;
-  const picked = pick(file.value, FOR_TRUST);
-  const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
-  const { trust } = config;
+  const { trust } = (await readParts(place, path, FOR_TRUST)).config;
   if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
+  const { config, baseDirectory } = await readParts(place, path, { ...FOR_TRUST, egress: whole });
   const { readTrustedKeys } = await import('../../workers/composition.ts');
-  return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
+  return await readTrustedKeys(trust.jwks, { config, baseDirectory });
 }
 
 type ArtifactPlace =
@@ -316,8 +305,12 @@ export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
   readonly settings: ClientSettings;
-  /** Deadline for calls of `client` itself; calls of `countersign` apply it by themselves. */
   readonly deadlineMs: number;
+}
+
+/** For calls of `client` itself; calls of `countersign` apply the deadline by themselves. */
+export async function inTime<T>({ client, deadlineMs }: Session, ask: () => Promise<T>): Promise<T> {
+  return await client.connection.withDeadline(Date.now() + deadlineMs, ask);
 }
 
 export interface SessionOptions extends GlobalOptions {
@@ -418,26 +411,7 @@ async function connect(options: EngineAddress['connectionOptions'], deadlineMs: 
   }
 }
 
-/** True for an error of Temporal or of the connection to it that has no code of ours yet. */
-export function isEngineTrouble(error: unknown): error is Error {
-  return error instanceof ServiceError || isAway(error);
-}
-
-/** Finds out why a worker has no connection: its native errors have no code, those of a client have. */
-export async function whyUnreachable(
-  options: EngineAddress['connectionOptions'],
-  cause: unknown,
-): Promise<CountersignError> {
-  try {
-    const connection = await connect(options, 1_000);
-    await connection.close();
-  } catch (error) {
-    if (error instanceof CountersignError) return error;
-  }
-  return unreachable(options.address, cause);
-}
-
-function unreachable(address: string | undefined, cause: unknown): CountersignError {
+export function unreachable(address: string | undefined, cause: unknown): CountersignError {
   const trouble = troubleOf(cause, '');
   // Temporal answered and refused access, so starting another server would not help.
   if (trouble.code === 'CONFIG_INVALID') return trouble;

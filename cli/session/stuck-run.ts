@@ -14,11 +14,10 @@ import { TimeIsUp } from '../../client/run/watch.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
-import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { ReplayOptions } from '../../workers/replay/replay.ts';
 import type { Answers } from '../../workers/replay/replayed-run.ts';
-import { artifactReader, type ClientSettings, type Session } from './session.ts';
+import { artifactReader, type ClientSettings, inTime, type Session } from './session.ts';
 
 export interface StuckRun {
   readonly runId: string;
@@ -73,15 +72,9 @@ export async function toldOrRead<T>(
   }
 }
 
-async function readStuck(
-  { client, settings, deadlineMs }: Session,
-  runId: string,
-  error: CountersignError,
-): Promise<StuckRun | undefined> {
-  const { history, runId: execution } = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await livingHistory(client, runId),
-  );
+async function readStuck(session: Session, runId: string, error: CountersignError): Promise<StuckRun | undefined> {
+  const { client, settings } = session;
+  const { history, runId: execution } = await inTime(session, async () => await livingHistory(client, runId));
   const answer = unreadableBy(error);
   const failing = failingTask(history) ?? (answer && comingTask(history, answer));
   if (failing === undefined) return undefined;
@@ -131,14 +124,14 @@ function pageFrom(page: LedgerPage, from: number): LedgerPage {
   return { ...page, from: page.from + skipped, entries: page.entries.slice(skipped) };
 }
 
-let bundled: Promise<WorkflowBundle> | undefined;
+let bundled: Promise<ReplayOptions['bundle']> | undefined;
 
 /** Bundles the workflow code together with the code that reads its answers. The first call takes some seconds. */
-export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
+export async function readingOptions(config: ClientSettings, namespace: string): Promise<ReplayOptions> {
   const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { installSilentLog } = await import('./runtime.ts');
   installSilentLog();
-  return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
+  return { bundle: await (bundled ??= bundleForReading()), config, namespace };
 }
 
 /** Returns the part of a diagnosis that programs get. */

@@ -2,12 +2,11 @@
  * Implements the verbs that answer requests about something else than consent: `answer`, `resolve` and `authorize`.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
- * 2. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
- *    must be that one, or nothing is sent (INV-G2).
+ * 2. An answer applies to the request as the run shows it now, with its digest recomputed (INV-G2); what else holds of
+ *    one answer is said in `session/consent.ts`.
  * 3. A digest must be named if the asking server could have replaced the question that was read. A server can do so
  *    within seconds and with the same words for its fields. Otherwise the current question is shown, and nothing is
  *    sent. Outcomes and authorizations cannot be replaced like that.
- * 4. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
  */
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -33,7 +32,6 @@ import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/request.ts';
-import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
 const PLACE = { run: option.RUN, call: option.CALL };
@@ -41,7 +39,7 @@ const PLACE = { run: option.RUN, call: option.CALL };
 const ANSWERING = {
   comment: option.COMMENT,
   group: option.several('<name>', 'a group that you belong to'),
-  digest: option.parsed(option.digestOf, '<sha256>', 'answer only the request with this digest'),
+  digest: option.digest('answer only the request with this digest'),
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 };
 
@@ -65,9 +63,7 @@ export const ANSWER = verb({
     decline: option.flag('refuse to answer; the server is told that you did'),
     cancel: option.flag('close the question without an answer; the server is told that you did'),
     ...ANSWERING,
-    digest: option.parsed(
-      option.digestOf,
-      '<sha256>',
+    digest: option.digest(
       'digest of the question that you have read (see `requests`); without it, the question is only shown',
     ),
   },
@@ -157,12 +153,10 @@ export const RESOLVE = verb({
   },
 });
 
-type Word =
-  | { readonly kind: 'retry' }
-  | { readonly kind: 'succeeded'; readonly result: string }
-  | { readonly kind: 'failed'; readonly message: string };
-
-function wordOf(answer: string, { result, message }: { readonly result?: string; readonly message?: string }): Word {
+function wordOf(
+  answer: string,
+  { result, message }: { readonly result?: string; readonly message?: string },
+): Parameters<typeof recordedHash>[0] {
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
@@ -171,11 +165,7 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
 
 const AUTHORIZING = {
   as: option.actor('who says it: an approver of the request, or whose grant it replaces'),
-  scope: option.parsed(
-    option.repeated,
-    '<scope>',
-    'consent to this scope; every scope that the request names must be given',
-  ),
+  scope: option.repeated('<scope>', 'consent to this scope; every scope that the request names must be given'),
   again: option.flag('if the request names no scope: let the call be tried once more'),
   ref: option.text('<ref>', 'replace the grant by this vault entry'),
   grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
@@ -248,9 +238,7 @@ async function answerTo(
   throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
-export interface AnswerOptions extends DecideOptions {
-  readonly comment?: string;
-}
+export type AnswerOptions = { readonly as: string } & option.Values<typeof ANSWERING> & option.GlobalOptions;
 
 type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
   readonly decisionId: string;

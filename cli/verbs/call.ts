@@ -10,13 +10,12 @@ import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { withSession } from '../session/session.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { outputText } from '../views/run.ts';
-import { pauseTeller } from './run.ts';
-import { readAuthorizations, readSealingKeys, SEALING_KEY, sealingTargets } from './start.ts';
+import { pauseTeller, within } from './run.ts';
+import { TOKENS, withTokens } from './start.ts';
 
 /** After this time a person at the terminal is told that the call waits. */
 const SILENT_MS = 2_000;
@@ -33,12 +32,7 @@ export const CALL = verb({
     tenant: option.text('<id>', 'tenant (default: `default`)'),
     arguments: option.text('<file>', 'arguments as JSON or YAML; - for standard input (default: none)'),
     id: option.text('<run>', 'names the call, so that asking twice is harmless (default: a random one)'),
-    authorization: option.parsed(
-      option.pairs,
-      '<server=VARIABLE>',
-      'your own access token for the server, read from this environment variable and sealed here',
-    ),
-    sealingKey: SEALING_KEY,
+    ...TOKENS,
   },
   examples: [
     'call ledger/book_invoice --as ann --id book-4711 --arguments invoice.json',
@@ -46,7 +40,7 @@ export const CALL = verb({
   ],
   note: 'It waits until the call has ended; with --deadline no longer than that. The same command with the same --id waits on.',
   run: async ({ args, options, terminal }) => {
-    const { id: runId = `call-${randomUUID()}`, deadline, authorization = {}, sealingKey = {} } = options;
+    const { id: runId = `call-${randomUUID()}`, deadline } = options;
     const { server, tool } = toolOf(args.tool);
     const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
     const given = options.arguments === undefined ? {} : await readInput(options.arguments, kind, terminal);
@@ -56,23 +50,17 @@ export const CALL = verb({
       arguments: given,
       initiator: { id: options.as, groups: [...(options.group ?? [])], ...defined({ tenant: options.tenant }) },
     };
-    const authorizations = readAuthorizations(authorization, terminal.env);
-    const keys = await readSealingKeys(sealingKey, terminal.directory);
-    const answer = await withSession(
-      terminal,
-      options,
-      async ({ countersign, settings: { taskQueue } }) => {
-        const single = await countersign.call({ runId, call, authorizations, taskQueue });
-        return await answerOf(single, deadline, {
-          onWait: () => {
-            if (options.json !== true)
-              terminal.err(`${visible(runId)} goes on. See: countersign requests ${lastWord(runId)}\n`);
-          },
-          onPause: pauseTeller(terminal, options),
-        });
-      },
-      ({ serverUrls }) => sealingTargets(keys, serverUrls, { servers: [{ name: server }] }),
-    );
+    const spec = { servers: [{ name: server }] };
+    const answer = await withTokens(terminal, options, spec, async ({ countersign, settings }, authorizations) => {
+      const single = await countersign.call({ runId, call, authorizations, taskQueue: settings.taskQueue });
+      return await answerOf(single, deadline, {
+        onWait: () => {
+          if (options.json !== true)
+            terminal.err(`${visible(runId)} goes on. See: countersign requests ${lastWord(runId)}\n`);
+        },
+        onPause: pauseTeller(terminal, options),
+      });
+    });
     return {
       json: { runId, ...answer },
       text: (paint) => answerText(runId, answer, paint),
@@ -95,9 +83,8 @@ export async function answerOf(
   { onWait, onPause }: { readonly onWait: () => void; readonly onPause: (trouble: CountersignError) => void },
 ): Promise<CallAnswer> {
   const silent = setTimeout(onWait, SILENT_MS);
-  const deadlineMs = deadlineSeconds === undefined ? undefined : deadlineSeconds * 1_000;
   try {
-    return await single.answer({ onPause, ...defined({ deadlineMs }) });
+    return await single.answer({ onPause, ...within(deadlineSeconds) });
   } finally {
     clearTimeout(silent);
   }

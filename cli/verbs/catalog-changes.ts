@@ -9,7 +9,6 @@
  * One file, because the verbs share how entries are chosen and how a change is sent.
  */
 import { randomUUID } from 'node:crypto';
-import { InvalidArgumentError } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, isErrorCode } from '../../contracts/errors.ts';
@@ -29,13 +28,7 @@ import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-re
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
-import {
-  changeAnswer,
-  connectAnswer,
-  decidedAnswer,
-  type RefreshDifference,
-  type Refreshed,
-} from '../views/catalog-change.ts';
+import { changeAnswer, connectAnswer, decidedAnswer, type Refreshed } from '../views/catalog-change.ts';
 
 export const SERVER = option.one('name of the server');
 export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
@@ -44,8 +37,7 @@ export const MESSAGE = {
   group: option.several('<name>', 'a group that they belong to'),
   requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
 };
-export const EXPECTED_VERSION = option.parsed(
-  option.wholeNumber,
+export const EXPECTED_VERSION = option.wholeNumber(
   '<n>',
   'change only this version of the catalog (default: the one read now)',
 );
@@ -76,22 +68,20 @@ export async function sendAs<T>(
   );
 }
 
-const CONNECTING = {
-  ...CHANGING,
-  url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
-  credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
-  trusted: option.flag("the server's annotations may exempt calls from asking"),
-  taskQueue: option.text('<name>', 'queue whose workers reach the server'),
-  anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
-} satisfies option.OptionRows;
-
 export const CONNECT = verb({
   name: 'connect',
   summary: 'begin a catalog, or change how its server is reached',
   description:
     'Connect a server and list its tools. Connecting it again changes how it is reached: options that are not given are then off',
   args: { server: SERVER },
-  options: CONNECTING,
+  options: {
+    ...CHANGING,
+    url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
+    credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
+    trusted: option.flag("the server's annotations may exempt calls from asking"),
+    taskQueue: option.text('<name>', 'queue whose workers reach the server'),
+    anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
+  },
   examples: [
     'catalog connect files --as ann',
     'catalog connect tickets --as ann --url https://tickets.example.com/mcp --credentials tickets-reader',
@@ -139,12 +129,12 @@ export const DISCONNECT = verb({
 const SPELLED = 'as the server spells them';
 const ALL = option.flag('all tools of the catalog');
 
-/** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
-function hashPrefix(given: string, before: readonly string[] = []): readonly string[] {
-  if (!/^[0-9a-f]{8,64}$/.test(given))
-    throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');
-  return [...before, given];
-}
+/** So that no other hash begins alike by chance. */
+const HASH_CHARACTERS = 8;
+const prefixOf = option.hex(HASH_CHARACTERS, 'It must be 8 to 64 characters of a definition hash.');
+
+const acknowledging = (help: string) =>
+  option.parsed<readonly string[]>((given, before = []) => [...before, prefixOf(given)], '<sha256>', help);
 
 export const ALLOW = verb({
   name: 'allow',
@@ -154,9 +144,7 @@ export const ALLOW = verb({
   args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
-    hash: option.parsed(
-      hashPrefix,
-      '<sha256>',
+    hash: acknowledging(
       'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
     ),
   },
@@ -182,10 +170,10 @@ export const ASK = verb({
     all: ALL,
     approver: option.several('<id>', 'who may decide'),
     approverGroup: option.several('<name>', 'a group that may decide'),
-    need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
+    need: option.wholeNumber('<n>', 'how many of them must agree'),
     notInitiator: option.flag('the person who started the run does not count'),
-    deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
-    hash: option.parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
+    deadlineSeconds: option.wholeNumber('<n>', 'how long a request waits'),
+    hash: acknowledging('acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -230,12 +218,12 @@ export const SWITCHES: readonly Verb[] = [
   }),
 ];
 
-interface Switch extends Record<'name' | 'summary' | 'description', string> {
-  readonly change: ToolsChange['change'];
-  readonly takesAll: boolean;
-}
-
-function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
+function toolSwitch({
+  change,
+  takesAll,
+  ...help
+}: Record<'name' | 'summary' | 'description', string> &
+  Pick<ToolsChange, 'change'> & { readonly takesAll: boolean }): Verb {
   const { name } = help;
   const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
   return verb({
@@ -272,11 +260,7 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
     args: { server: SERVER, change: option.one('id of the change, as `catalog show` has it') },
     options: {
       ...ACTING,
-      digest: option.parsed(
-        option.digestOf,
-        '<sha256>',
-        'decide only the change with this digest, or one that begins so (at least 32 characters)',
-      ),
+      digest: option.digest('decide only the change with this digest, or one that begins so (at least 32 characters)'),
     },
     examples: [
       `catalog ${verdict} files change-1 --as ben`,
@@ -373,19 +357,22 @@ function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {
   return directionsOf(setting, changedSetting(setting, { tool: '', ...change })).size > 0;
 }
 
-function noticeOf({ definition: { hash } }: CatalogEntry, wanted: ToolsChange): Pick<ToolChange, 'acknowledge'> {
-  const { acknowledge, hashes = [] } = wanted;
-  const isNamed = acknowledge === 'named' && hashes.some((prefix) => hash.startsWith(prefix));
-  return acknowledge === 'always' || isNamed ? { acknowledge: hash } : {};
+/** True if the operator names what the tool is now. */
+function isNamed({ definition: { hash } }: CatalogEntry, { hashes = [] }: ToolsChange): boolean {
+  return hashes.some((prefix) => hash.startsWith(prefix));
+}
+
+function noticeOf(entry: CatalogEntry, wanted: ToolsChange): Pick<ToolChange, 'acknowledge'> {
+  const isNoted = wanted.acknowledge === 'always' || (wanted.acknowledge === 'named' && isNamed(entry, wanted));
+  return isNoted ? { acknowledge: entry.definition.hash } : {};
 }
 
 /** @throws CountersignError `DEFINITION_CHANGED` */
 function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tenant: string): void {
   const { server, hashes = [], acknowledge } = wanted;
-  const isNamed = ({ definition }: CatalogEntry): boolean =>
-    hashes.some((prefix) => definition.hash.startsWith(prefix));
   const stale = hashes.find((prefix) => !entries.some(({ definition }) => definition.hash.startsWith(prefix)));
-  const drifted = acknowledge === 'always' ? entries.find((entry) => hasDrifted(entry) && !isNamed(entry)) : undefined;
+  const drifted =
+    acknowledge === 'always' ? entries.find((entry) => hasDrifted(entry) && !isNamed(entry, wanted)) : undefined;
   if (drifted === undefined && stale === undefined) return;
   const what =
     drifted === undefined
@@ -422,7 +409,10 @@ export async function awaitRefresh(
   return { report, difference: refreshDifference(before?.entries ?? [], snapshot.entries), snapshot };
 }
 
-export function refreshDifference(before: readonly CatalogEntry[], after: readonly CatalogEntry[]): RefreshDifference {
+export function refreshDifference(
+  before: readonly CatalogEntry[],
+  after: readonly CatalogEntry[],
+): Refreshed['difference'] {
   const known = new Map(before.map((entry) => [entry.name, entry]));
   const named = (isMeant: (is: CatalogEntry, was: CatalogEntry | undefined) => boolean): string[] =>
     after.filter((entry) => isMeant(entry, known.get(entry.name))).map(({ name }) => name);

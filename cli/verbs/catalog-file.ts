@@ -1,5 +1,6 @@
 /**
- * Writes a catalog's settings as a file for review, and reads such a file back, in this shape or the older one.
+ * Implements `countersign catalog export` and `import`: a catalog's settings as a file for review, which is read in this
+ * shape or the older one.
  *
  * 1. The same catalog always gives the same text: tools are sorted, and times and everything that only a refresh
  *    changes are left out.
@@ -9,23 +10,22 @@
  */
 import { Document, Scalar, YAMLMap } from 'yaml';
 import { CountersignError } from '../../contracts/errors.ts';
-import { type CatalogConnection, CatalogFile, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
+import { CatalogFile, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
+import { catalogFile, type ImportPlan, importPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
-import { escapedInvisible } from '../session/verb.ts';
+import { readChanged } from '../session/catalog-reading.ts';
+import { readInput } from '../session/files.ts';
+import * as option from '../session/options.ts';
+import type { Session } from '../session/session.ts';
+import { type Answer, escapedInvisible, verb } from '../session/verb.ts';
+import { changeAnswer, planAnswer } from '../views/catalog-change.ts';
 import { names } from '../views/format.ts';
-import { usage } from '../session/options.ts';
+import { EXPECTED_VERSION, MESSAGE, sendChanges, SERVER, TENANT } from './catalog-changes.ts';
 
-interface ReadCatalogFile {
-  /** Absent, like the next three fields, in a file of the older shape. */
-  readonly tenant?: string;
-  readonly server?: string;
-  readonly version?: number;
-  readonly connection?: CatalogConnection | undefined;
-  readonly tools: ReadonlyMap<string, WantedTool>;
-}
+/** A file of the older shape has tools alone. */
+type ReadCatalogFile = Partial<Omit<CatalogFile, 'tools'>> & { readonly tools: ReadonlyMap<string, WantedTool> };
 
 export function catalogYaml({ tools, ...head }: CatalogFile): string {
   const document = new Document(head);
@@ -88,10 +88,10 @@ export function importTarget(file: Partial<Target>, options: Partial<Target>, sh
   for (const field of ['tenant', 'server'] as const) {
     const [ours, theirs] = [options[field], file[field]];
     if (ours !== undefined && theirs !== undefined && ours !== theirs)
-      throw usage(`${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, { path: field });
+      throw option.usage(`${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, { path: field });
   }
   const server = options.server ?? file.server;
-  if (server === undefined) throw usage(`${shown} is a plain list: say whose tools it names with --server.`);
+  if (server === undefined) throw option.usage(`${shown} is a plain list: say whose tools it names with --server.`);
   return { tenant: options.tenant ?? file.tenant ?? 'default', server };
 }
 
@@ -122,4 +122,70 @@ export function connectionDifferences(has: object | undefined, file: ReadCatalog
   const there: Readonly<Record<string, unknown>> = { ...has };
   const wanted: Readonly<Record<string, unknown>> = { ...connection };
   return ['url', 'credentials', 'trusted', 'taskQueue'].filter((field) => there[field] !== wanted[field]);
+}
+
+export const EXPORT = verb({
+  name: 'export',
+  summary: "write the settings of a server's tools as a file for review",
+  description:
+    'Write the settings of each tool as YAML. The same catalog always gives the same text; `import` reads it back',
+  args: { server: SERVER },
+  options: { tenant: TENANT },
+  examples: ['catalog export files > files.catalog.yaml', 'catalog export files --json'],
+  run: async ({ args: { server }, options: { tenant }, session }) => {
+    const file = catalogFile(await session(({ countersign }) => countersign.catalog(server, tenant).snapshot()));
+    return { json: file, text: () => catalogYaml(file) };
+  },
+});
+
+const IMPORTING = {
+  as: option.text('<id>', 'who makes the change; not needed with --plan'),
+  server: option.text('<name>', 'whose tools a plain list names'),
+  tenant: option.text('<name>', "whose catalog (default: the file's, `default`)"),
+  plan: option.flag('show what would change, and change nothing'),
+  ...MESSAGE,
+  expectedVersion: EXPECTED_VERSION,
+} satisfies option.OptionRows;
+
+export const IMPORT = verb({
+  name: 'import',
+  summary: 'set what differs between a file and a catalog',
+  description:
+    'Set what differs between a file and a catalog: all of it in one change, or nothing. Only settings of tools are changed',
+  args: { file: option.one('what `catalog export` wrote, or a list of tools; - for standard input') },
+  options: IMPORTING,
+  examples: [
+    'catalog import files.catalog.yaml --plan',
+    'catalog import files.catalog.yaml --as ann',
+    'catalog import tools.json --server files --as ann',
+  ],
+  run: async ({ args: { file }, options, terminal, session }) => {
+    const shown = file === '-' ? 'standard input' : file;
+    const value = await readInput(file, { what: 'catalog file', code: 'CATALOG_INVALID' }, terminal);
+    return await session(async (opened) => importFile(opened, value, shown, options));
+  },
+});
+
+export async function importFile(
+  { countersign, settings }: Session,
+  value: unknown,
+  shown: string,
+  options: option.Values<typeof IMPORTING>,
+): Promise<Answer> {
+  const file = parseCatalogFile(value, shown);
+  const { tenant, server } = importTarget(file, options, shown);
+  const { as, plan: isPlan } = options;
+  if (as === undefined && isPlan !== true)
+    throw option.usage('Say who asks for it with --as, or look at it first with --plan.');
+  const handle = countersign.catalog(server, tenant);
+  const before = await handle.snapshot();
+  const plan = importPlan(before.entries, file.tools);
+  assertImportable(plan, { shown, isPlan: isPlan === true, tenant, server });
+  if (as === undefined || isPlan === true)
+    return planAnswer(before, plan, connectionDifferences(before.connection, file));
+  const expectedVersion = options.expectedVersion ?? before.policyVersion;
+  const changes = plan.tools.map(({ change }) => change);
+  const acks = await sendChanges(handle, { ...options, as }, changes, expectedVersion);
+  const changed = changes.map(({ tool }) => tool);
+  return changeAnswer(before, acks, await readChanged(handle, settings, acks.at(-1)), changed);
 }

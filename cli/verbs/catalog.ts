@@ -1,20 +1,18 @@
 /**
- * Implements `countersign catalog` and its verbs that read, export, import and refresh. The other changes are in
- * `catalog-changes.ts`.
+ * Implements `countersign catalog` and its verbs that read and refresh. Changes are in `catalog-changes.ts`, files in
+ * `catalog-file.ts`.
  */
 import type { CatalogHandle } from '../../client/index.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
-import { catalogFile, importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
-import { entryNamed, readCatalog, readCatalogs, readChanged } from '../session/catalog-reading.ts';
-import { readInput } from '../session/files.ts';
+import { entryNamed, readCatalog, readCatalogs } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
-import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
+import { refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
-import { stuckJson, stuckText } from '../views/recovery.ts';
+import { stuckAnswer } from '../views/recovery.ts';
 import {
   ACTING,
   ALLOW,
@@ -23,21 +21,12 @@ import {
   CONNECT,
   DECISIONS,
   DISCONNECT,
-  EXPECTED_VERSION,
-  MESSAGE,
   sendAs,
-  sendChanges,
   SERVER,
   SWITCHES,
   TENANT,
 } from './catalog-changes.ts';
-import {
-  assertImportable,
-  catalogYaml,
-  connectionDifferences,
-  importTarget,
-  parseCatalogFile,
-} from './catalog-file.ts';
+import { EXPORT, IMPORT } from './catalog-file.ts';
 
 const TOOL = option.maybe('as the server spells it');
 
@@ -83,17 +72,12 @@ const SHOW = verb({
     }),
 });
 
-/** Reads the catalog; if its workflow is stuck, shows what its history says. */
 async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
   const { told, stuck } = await toldOrRead(session, handle.workflowId, () => handle.snapshot());
   if (stuck === undefined) return catalogAnswer(told, Date.now());
   const { snapshot } = stuck.answers;
   if (snapshot === undefined) throw nothingOf(stuck, 'the catalog');
-  const { text: shown } = catalogAnswer(snapshot, Date.now());
-  return {
-    json: { ...snapshot, stuck: stuckJson(stuck) },
-    text: (paint) => `${stuckText(stuck, paint)}\n${shown(paint)}`,
-  };
+  return stuckAnswer(stuck, snapshot, (paint) => [catalogAnswer(snapshot, Date.now()).text(paint)]);
 }
 
 const DIFF = verb({
@@ -117,72 +101,6 @@ const DIFF = verb({
       return diffAnswer(snapshot, diffs);
     }),
 });
-
-const EXPORT = verb({
-  name: 'export',
-  summary: "write the settings of a server's tools as a file for review",
-  description:
-    'Write the settings of each tool as YAML. The same catalog always gives the same text; `import` reads it back',
-  args: { server: SERVER },
-  options: { tenant: TENANT },
-  examples: ['catalog export files > files.catalog.yaml', 'catalog export files --json'],
-  run: async ({ args: { server }, options: { tenant }, session }) => {
-    const file = catalogFile(await session(({ countersign }) => countersign.catalog(server, tenant).snapshot()));
-    return { json: file, text: () => catalogYaml(file) };
-  },
-});
-
-const IMPORTING = {
-  as: option.text('<id>', 'who makes the change; not needed with --plan'),
-  server: option.text('<name>', 'whose tools a plain list names'),
-  tenant: option.text('<name>', "whose catalog (default: the file's, `default`)"),
-  plan: option.flag('show what would change, and change nothing'),
-  ...MESSAGE,
-  expectedVersion: EXPECTED_VERSION,
-} satisfies option.OptionRows;
-
-const IMPORT = verb({
-  name: 'import',
-  summary: 'set what differs between a file and a catalog',
-  description:
-    'Set what differs between a file and a catalog: all of it in one change, or nothing. Only settings of tools are changed',
-  args: { file: option.one('what `catalog export` wrote, or a list of tools; - for standard input') },
-  options: IMPORTING,
-  examples: [
-    'catalog import files.catalog.yaml --plan',
-    'catalog import files.catalog.yaml --as ann',
-    'catalog import tools.json --server files --as ann',
-  ],
-  run: async ({ args: { file }, options, terminal, session }) => {
-    const shown = file === '-' ? 'standard input' : file;
-    const value = await readInput(file, { what: 'catalog file', code: 'CATALOG_INVALID' }, terminal);
-    return await session(async (opened) => importFile(opened, value, shown, options));
-  },
-});
-
-export async function importFile(
-  { countersign, settings }: Session,
-  value: unknown,
-  shown: string,
-  options: option.Values<typeof IMPORTING>,
-): Promise<Answer> {
-  const file = parseCatalogFile(value, shown);
-  const { tenant, server } = importTarget(file, options, shown);
-  const { as, plan: isPlan } = options;
-  if (as === undefined && isPlan !== true)
-    throw option.usage('Say who asks for it with --as, or look at it first with --plan.');
-  const handle = countersign.catalog(server, tenant);
-  const before = await handle.snapshot();
-  const plan = importPlan(before.entries, file.tools);
-  assertImportable(plan, { shown, isPlan: isPlan === true, tenant, server });
-  if (as === undefined || isPlan === true)
-    return planAnswer(before, plan, connectionDifferences(before.connection, file));
-  const expectedVersion = options.expectedVersion ?? before.policyVersion;
-  const changes = plan.tools.map(({ change }) => change);
-  const acks = await sendChanges(handle, { ...options, as }, changes, expectedVersion);
-  const names = changes.map(({ tool }) => tool);
-  return changeAnswer(before, acks, await readChanged(handle, settings, acks.at(-1)), names);
-}
 
 const REFRESH = verb({
   name: 'refresh',

@@ -2,14 +2,11 @@
  * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`. One person
  * decides one call, or several calls in the same way.
  *
- * 1. A decision applies to the request as the run shows it now, with its digest recomputed. If the decider names a
- *    digest, it must be that one, or nothing is sent (INV-G2).
- * 2. An approval is of what was read: it is shown and asked about, or its digest is named.
- * 3. A second decider is told who decided first, even if the run ended long ago (INV-G2).
- * 4. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
- *    The ledger is asked first: by then the call may have another request, with another digest.
- * 5. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
- * 6. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
+ * 1. A decision applies to the request as the run shows it now, with its digest recomputed (INV-G2); what else holds of
+ *    one answer is said in `session/consent.ts`.
+ * 2. A second decider is told who decided first, even if the run ended long ago (INV-G2).
+ * 3. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
+ * 4. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
  *
  * One file, because the verbs differ in what is judged, and in nothing else.
  */
@@ -17,7 +14,7 @@ import type { BatchAnswer, RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import {
   type ApprovalRequest,
@@ -60,11 +57,7 @@ const SEVERAL = { run: option.RUN, calls: option.any('call ids, such as t2.c0') 
 
 const DECIDING = {
   group: option.DECIDER_GROUP,
-  digest: option.parsed(
-    option.digestOf,
-    '<sha256>',
-    'decide only what has this digest, or one that begins so (at least 32 characters)',
-  ),
+  digest: option.digest('decide only what has this digest, or one that begins so (at least 32 characters)'),
   decisionId: option.text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
 
@@ -91,7 +84,7 @@ export const APPROVE = verb({
       'send these arguments in place of those shown (JSON or YAML, - for standard input)',
     ),
     remember: option.text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
-    rememberUntil: option.parsed(option.time, '<time>', `end of what is remembered, ${UNTIL}`),
+    rememberUntil: option.time(`end of what is remembered, ${UNTIL}`),
     ...DECIDING,
   },
   examples: [
@@ -164,7 +157,7 @@ export const EXTEND = verb({
   args: ONE,
   options: {
     as: option.actor('who postpones it; somebody who may decide'),
-    until: option.needed(option.parsed(option.time, '<time>', `the new deadline, ${UNTIL}`)),
+    until: option.needed(option.time(`the new deadline, ${UNTIL}`)),
     comment: option.COMMENT,
     ...DECIDING,
   },
@@ -193,146 +186,112 @@ type Several = Pick<Given<typeof SEVERAL, object>, 'args' | 'session' | 'termina
   readonly options: BatchOptions;
 };
 
-async function decideOne({ args: { run: runId, call }, options, session }: One, judged: Judged): Promise<Answer> {
+/** @param ask has a person agree to an approval, once they have seen it */
+async function decideOne(
+  { args: { run: runId, call }, options, session }: One,
+  judged: Judged,
+  ask?: Ask,
+): Promise<Answer> {
   return await session(async ({ countersign }) =>
-    decisionAnswer(runId, await decideCall(countersign.run(runId), call, judged, options)),
+    decisionAnswer(runId, await decideCall(countersign.run(runId), call, judged, options, ask)),
   );
 }
 
 async function decideSeveral({ args, options, session, terminal }: Several, judged: Judged): Promise<Answer> {
   const { run: runId, calls } = args;
   const [call] = calls;
-  const asks = asking(terminal, options);
+  const ask = asking(terminal, options);
   if (call !== undefined && calls.length === 1 && options.all !== true) {
-    if (judged.kind !== 'approve') return await decideOne({ args: { run: runId, call }, options, session }, judged);
-    if (asks === undefined) assertRead(runId, options);
-    return await session(async ({ countersign }) => {
-      const run = countersign.run(runId);
-      const agreed = asks && (async () => await agreedTo(run, call, judged, options, asks));
-      return decisionAnswer(runId, await decideCall(run, call, judged, options, agreed));
-    });
+    const one = { args: { run: runId, call }, options, session };
+    if (judged.kind !== 'approve') return await decideOne(one, judged);
+    if (ask === undefined) assertRead(runId, options);
+    return await decideOne(one, judged, ask);
   }
   assertForSeveral(calls, judged, options);
   return await session(async ({ countersign }) => {
     const run = countersign.run(runId);
     const plan = await planBatch(run, calls, judged, options);
     // Whoever is asked sees all that they countersign.
-    const shown = planAnswer(runId, plan, options.reveal === true || asks !== undefined);
-    const fault = isAsked(plan, asks) ? otherPlan(runId, plan, options) : notConfirmed(runId, plan, options);
+    const shown = planAnswer(runId, plan, options.reveal === true || ask !== undefined);
+    const fault = notConfirmed(runId, plan, options, ask !== undefined);
     if (fault !== undefined) return { ...shown, fault };
     const verbed = plan.kind === 'approve' ? 'Approve' : 'Reject';
-    if (isAsked(plan, asks)) await asks(shown.text, `${verbed} ${which(plan)} as ${visible(options.as)}?`);
+    await ask?.(shown.text, `${verbed} ${which(plan)} as ${visible(options.as)}?`);
     const answers = await run.decideAll(plan.decisions);
     return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
   });
 }
 
-/** True if a person is asked about the plan; of an empty one there is nothing to ask. */
-function isAsked({ requests }: BatchPlan, asks: Ask | undefined): asks is Ask {
-  return asks !== undefined && requests.length > 0;
-}
-
-/** Shows the request and asks. @returns the digest of what was shown; undefined if there was nothing to show */
-async function agreedTo(
-  run: RunHandle,
-  callId: string,
-  judged: Judged,
-  { as, digest }: BatchOptions,
-  ask: Ask,
-): Promise<string | undefined> {
-  const request = await requestOf(run, callId);
-  if (request === undefined) return undefined;
-  // Why it cannot be approved is said by whoever refuses it.
-  if (request.status !== 'open' || request.about !== undefined) return digest ?? request.digest;
-  assertDigest(run.runId, request, digest);
+/** Shows the request and asks; why it cannot be approved is said by whoever refuses it. */
+async function agree(request: ApprovalRequest, judged: Judged, as: string, ask: Ask): Promise<void> {
+  if (request.status !== 'open' || request.about !== undefined) return;
   // Nobody can countersign what is hidden.
   const view = { full: true, reveal: true, now: Date.now() };
   const changed = judged.kind === 'approve' ? judged.arguments : undefined;
-  const instead =
-    typeof changed === 'object' && changed !== null
-      ? `\n  your arguments instead: ${argumentsText(changed, true)}`
-      : '';
-  await ask((paint) => `${requestText(request, view, paint)}${instead}`, `Approve call ${callId} as ${visible(as)}?`);
-  return request.digest;
+  const instead = changed ? `\n  your arguments instead: ${argumentsText(changed, true)}` : '';
+  await ask(
+    (paint) => `${requestText(request, view, paint)}${instead}`,
+    `Approve call ${request.callId} as ${visible(as)}?`,
+  );
 }
 
-export interface DecideOptions extends option.GlobalOptions {
-  readonly as: string;
-  readonly group?: readonly string[];
-  readonly digest?: string;
-  readonly decisionId?: string;
-}
+type DecideOptions = { readonly as: string } & option.Values<typeof DECIDING> & option.GlobalOptions;
 
 export type Judged<Said = DecisionInput> = Said extends DecisionInput
   ? Omit<Said, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>
   : never;
 
-/** @param agreed has a person agree to what is shown to them, and returns its digest; undefined if nothing could be */
+/** @param ask has a person agree to the request that is then sent: the run refuses it if it has changed meanwhile */
 export async function decideCall(
   run: RunHandle,
   callId: string,
   judged: Judged,
   options: DecideOptions,
-  agreed?: () => Promise<string | undefined>,
+  ask?: Ask,
 ): Promise<Decided> {
   const { as: id, group = [], decisionId = messageIdOf(judged.kind, callId, id) } = options;
-  if (options.decisionId !== undefined) {
-    const own = await sentBefore(run, callId, judged, options);
-    if (own !== undefined) return own;
+  const ownIn = (ledger: readonly LedgerEntry[]) =>
+    ownAnswer(answersTo(callId, ledger, 'decision.accepted'), decisionId, options, toldOf(judged));
+  const request = (await run.requests()).find((shown) => shown.callId === callId);
+  const own = options.decisionId === undefined ? undefined : ownIn(await readableLedger(run));
+  if (own !== undefined) {
+    const same = request?.digest === own.fact.digest ? request : undefined;
+    return { ack: ackOf(own), waits: request?.status === 'open', ...defined({ request: same }) };
   }
-  const named = agreed === undefined ? options.digest : await agreed();
-  // Nobody approves a call that was not there to be shown, also if it has come meanwhile.
-  const request = agreed !== undefined && named === undefined ? undefined : await requestOf(run, callId);
-  const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, judged, { ...options, decisionId });
+  const before = async (): Promise<DecisionAck> => {
+    const ledger = await run.ledger();
+    const first = ownIn(ledger);
+    if (first === undefined) throw settledBefore(run.runId, callId, ledger);
+    return ackOf(first);
+  };
   if (request === undefined) return { ack: await before() };
   const { digest, runId } = request;
-  assertDigest(run.runId, request, named);
+  assertDigest(run.runId, request, options.digest);
+  if (ask !== undefined) await agree(request, judged, id, ask);
   const decision = { ...judged, decisionId, callId, digest, runId, approver: { id, groups: [...group] } };
   const facts = { callId, decisionId };
   try {
     const ack = await sentUnder(`--decision-id ${decisionId}`, facts, async () => await run.decide(decision));
     return { ack, request };
   } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RUN_CLOSED') throw error;
+    // A run that has gone on to another turn, or has ended, does not know how the call was settled.
+    if (!(error instanceof CountersignError) || !['CALL_UNKNOWN', 'RUN_CLOSED'].includes(error.code)) throw error;
     return { ack: await before(), request };
   }
 }
 
-async function requestOf(run: RunHandle, callId: string): Promise<ApprovalRequest | undefined> {
-  return (await run.requests()).find((shown) => shown.callId === callId);
-}
-
-/** Returns the first answer to a decision that is sent again; undefined if none was recorded under its id. */
-async function sentBefore(
-  run: RunHandle,
-  callId: string,
-  judged: Judged,
-  options: DecideOptions,
-): Promise<Decided | undefined> {
-  const ledger = await run.ledger().catch((error: unknown) => {
-    // The run itself knows the id, too.
+/** Empty if a part stands in a store that this client cannot read: the run itself knows its decisions, too. */
+async function readableLedger(run: RunHandle): Promise<readonly LedgerEntry[]> {
+  return await run.ledger().catch((error: unknown) => {
     if (error instanceof CountersignError && error.code === 'ARTIFACT_MISSING') return [];
     throw error;
   });
-  const own = ownAnswer(answersTo(callId, ledger, 'decision.accepted'), options.decisionId, options, toldOf(judged));
-  if (own === undefined) return undefined;
-  const request = await requestOf(run, callId);
-  const same = request?.digest === own.fact.digest ? request : undefined;
-  return { ack: ackOf(own), waits: request?.status === 'open', ...defined({ request: same }) };
 }
 
-/** Reads from the ledger how the call ended, if it no longer waits in the current turn. */
-async function settledBefore(
-  run: RunHandle,
-  callId: string,
-  judged: Judged,
-  options: DecideOptions,
-): Promise<DecisionAck> {
-  const { runId } = run;
-  const entries = (await run.ledger()).filter(({ fact }) => 'callId' in fact && fact.callId === callId);
+/** Says by the ledger how a call ended that does not wait. */
+function settledBefore(runId: string, callId: string, ledger: readonly LedgerEntry[]): CountersignError {
+  const entries = ledger.filter(({ fact }) => 'callId' in fact && fact.callId === callId);
   const decisions = answersTo(callId, entries, 'decision.accepted');
-  const own = ownAnswer(decisions, options.decisionId, options, toldOf(judged));
-  if (own !== undefined) return ackOf(own);
   const first = decisions.map(ackOf).findLast(({ status }) => SETTLED.includes(status));
   const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
   // A call that was approved, asked again and then left to expire counts as expired.
@@ -341,15 +300,15 @@ async function settledBefore(
     const end = entries.findLast(({ fact }) => fact.kind === 'outcome')?.fact;
     const since = end?.kind === 'outcome' ? notRunSince(end.outcome) : '';
     const message = `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.${since}`;
-    throw new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
+    return new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
   }
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
     const message = `The request for call ${callId} expired at ${closed.at}; it was not run.`;
-    throw new CountersignError('DECISION_EXPIRED', message, { runId, callId });
+    return new CountersignError('DECISION_EXPIRED', message, { runId, callId });
   }
   if (entries.length > 0)
-    throw new CountersignError('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { runId, callId });
-  throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
+    return new CountersignError('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { runId, callId });
+  return new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
 }
 
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
@@ -381,11 +340,7 @@ function ackOf({ at, fact }: { readonly at: string; readonly fact: Accepted }): 
   return { callId, decisionId, status, decidedBy: approver.id, decidedAt: at, ...defined({ until }) };
 }
 
-interface BatchOptions extends DecideOptions {
-  readonly all?: true;
-  readonly yes?: true;
-  readonly reveal?: true;
-}
+type BatchOptions = DecideOptions & option.Values<typeof BATCH>;
 
 /**
  * Selects the requests that a batch decides.
@@ -440,47 +395,45 @@ async function openNamed(
   shown: readonly ApprovalRequest[],
   callIds: readonly string[],
 ): Promise<ApprovalRequest[]> {
-  const found = callIds.map((callId) => shown.find((each) => each.callId === callId));
-  const at = found.findIndex((request) => request?.status !== 'open');
-  const callId = callIds[at];
-  if (callId === undefined) return found.filter((request) => request !== undefined);
-  const { runId } = run;
-  // The run shows only requests of the current turn. For an earlier turn, or a stopped run, the ledger tells.
-  const wasMade =
-    found[at] !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
-  const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
-  const code = wasMade ? 'REQUEST_NOT_OPEN' : 'CALL_UNKNOWN';
-  throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
+  const requests: ApprovalRequest[] = [];
+  for (const callId of callIds) {
+    const request = shown.find((each) => each.callId === callId);
+    if (request?.status === 'open') {
+      requests.push(request);
+      continue;
+    }
+    const { runId } = run;
+    // The run shows only requests of the current turn. For an earlier turn, or a stopped run, the ledger tells.
+    const wasMade =
+      request !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
+    const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
+    const code = wasMade ? 'REQUEST_NOT_OPEN' : 'CALL_UNKNOWN';
+    throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
+  }
+  return requests;
 }
 
+/** @param isAsked true if a person is shown the plan and asked about it */
 export function notConfirmed(
   runId: string,
-  plan: BatchPlan,
+  { kind, requests, digest: shown }: BatchPlan,
   { as, yes, digest }: Pick<BatchOptions, 'as' | 'yes' | 'digest'>,
+  isAsked = false,
 ): CountersignError | undefined {
-  const { kind, requests, digest: shown } = plan;
   if (requests.length === 0) {
     const message = `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`;
     return new CountersignError('REQUEST_NOT_OPEN', message, { runId });
   }
-  const other = otherPlan(runId, plan, { digest });
-  if (other !== undefined) return other;
+  if (digest !== undefined && !shown.startsWith(digest)) {
+    const message = `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`;
+    return new CountersignError('DIGEST_MISMATCH', message, { runId });
+  }
   const needs = kind === 'approve' ? ` --digest ${shown.slice(0, option.DIGEST_CHARACTERS)}` : '';
-  if (yes === true && (digest !== undefined || needs === '')) return undefined;
-  return option.usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
+  if (isAsked || (yes === true && (digest !== undefined || needs === ''))) return undefined;
+  return option.usage(`Nothing was sent. To decide ${which({ requests })}, add --yes${needs}.`);
 }
 
-function otherPlan(
-  runId: string,
-  { digest: shown }: BatchPlan,
-  { digest }: { readonly digest?: string | undefined },
-): CountersignError | undefined {
-  if (digest === undefined || shown.startsWith(digest)) return undefined;
-  const message = `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`;
-  return new CountersignError('DIGEST_MISMATCH', message, { runId });
-}
-
-function which({ requests }: BatchPlan): string {
+function which({ requests }: Pick<BatchPlan, 'requests'>): string {
   return requests.length === 1 ? 'this call' : `these ${requests.length} calls`;
 }
 
@@ -493,18 +446,13 @@ export function firstRefused(answers: readonly BatchAnswer[]): CountersignError 
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
   const [lost] = unanswered;
-  const parts: string[] = [];
-  if (refused.length > 0)
-    parts.push(
-      `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-    );
-  if (lost !== undefined)
-    parts.push(
-      `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
-    );
+  const refusal = `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`;
+  const silence =
+    lost &&
+    `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`;
   return new CountersignError(
     error.code,
-    parts.join(' '),
+    [refused.length > 0 ? refusal : undefined, silence].filter((part) => part !== undefined).join(' '),
     { ...error.facts, callId, decisionId, refused: refused.length, unanswered: unanswered.length },
     { cause: error },
   );

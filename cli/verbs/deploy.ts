@@ -1,14 +1,24 @@
 /** Implements `countersign deploy`, which moves new runs and waiting runs from one build of the workers to another. */
 import { InvalidArgumentError } from 'commander';
-import { Deployment, type Drained, type DrainOptions, type Watched } from '../../client/index.ts';
+import {
+  Deployment,
+  type DeploymentStatus,
+  type Drained,
+  type DrainOptions,
+  type RolledBack,
+  type Routed,
+  type Watched,
+} from '../../client/index.ts';
+import { sentenceOf } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
-import type { Terminal } from '../session/terminal.ts';
+import { readingOptions } from '../session/stuck-run.ts';
+import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
-import { drainedText, rolledBackText, routedText, statusText, watchedText } from '../views/deploy.ts';
-import { duration } from '../views/format.ts';
+import { count, duration, table } from '../views/format.ts';
 
 const BUILD = option.one('build id, as in the first line of a worker');
 const NAMED = {
@@ -104,19 +114,17 @@ const ROLLBACK = verb({
   },
 });
 
-const WATCHING = {
-  ...NAMED,
-  for: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to look')),
-  maxFailed: option.preset(0, option.parsed(option.wholeNumber, '<number>', 'runs that may be stuck or fail')),
-} satisfies option.OptionRows;
-
 const WATCH = verb({
   name: 'watch',
   summary: 'look for a while how the runs of a build do',
   description:
     'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left; interrupted, with 6. Changes nothing',
   args: { build: BUILD },
-  options: WATCHING,
+  options: {
+    ...NAMED,
+    for: option.preset(600, option.seconds('how long to look')),
+    maxFailed: option.preset(0, option.wholeNumber('<number>', 'runs that may be stuck or fail')),
+  },
   examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
   run: async ({ args: { build }, options, session, terminal }) => {
     const seen = await session(async (opened) =>
@@ -146,21 +154,19 @@ export function watchFault(seen: Watched): CountersignError | undefined {
   return new CountersignError('BUILD_FAILING', message, { build, failed: stuck.length + failed });
 }
 
-const DRAINING = {
-  ...NAMED,
-  batch: option.preset(50, option.parsed(option.wholeNumber, '<number>', 'runs that are under way at once')),
-  within: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to wait until none is left')),
-  move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
-  replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
-} satisfies option.OptionRows;
-
 const DRAIN = verb({
   name: 'drain',
   summary: 'move waiting runs from a build to the current one',
   description:
     'Ask the open runs of a build to continue as new on the current one, in batches, and wait until none is left. May be repeated',
   args: { build: BUILD },
-  options: DRAINING,
+  options: {
+    ...NAMED,
+    batch: option.preset(50, option.wholeNumber('<number>', 'runs that are under way at once')),
+    within: option.preset(600, option.seconds('how long to wait until none is left')),
+    move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
+    replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
+  },
   examples: ['deploy drain 91c0d7e4aa52', 'deploy drain 91c0d7e4aa52 --move --within 1800'],
   run: async ({ args: { build }, options, session, terminal }) => {
     if (options.replayed === true && options.move !== true) throw option.usage('--replayed goes with --move.');
@@ -192,10 +198,9 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
   const { liveHistory } = await import('../../workers/replay/replay.ts');
-  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { takeoverFault } = await import('../../workers/replay/refusals.ts');
   const buildId = await ownBuild();
-  const replaying = { bundle: await bundleForReading(), config: settings, namespace: client.options.namespace };
+  const replaying = await readingOptions(settings, client.options.namespace);
   return async (execution, current) => {
     if (current !== buildId) {
       const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;
@@ -229,3 +234,86 @@ export const DEPLOY = verb({
   examples: ['deploy status', 'deploy promote 3f8a1c09b2de', 'deploy drain 91c0d7e4aa52'],
   verbs: [ID, STATUS, PROMOTE, RAMP, WATCH, ROLLBACK, DRAIN],
 });
+
+const MOST_SHOWN = 10;
+
+export function statusText(
+  { deployment, current, ramping, builds }: DeploymentStatus,
+  now: number,
+  paint: Paint,
+): string {
+  const rows = builds.map(({ build, state, runs, createdAt }) => [
+    build,
+    build === ramping?.build ? `${state} ${ramping.percent} %` : state,
+    String(runs),
+    `${duration(now - createdAt)} ago`,
+  ]);
+  const nobody =
+    current === undefined
+      ? `\nNo build takes new runs by this deployment; make one current: countersign deploy promote BUILD`
+      : '';
+  return `${paint('bold', deployment)}\n${table(paint, [['BUILD', 'STATE', 'OPEN RUNS', 'FIRST SEEN'], ...rows.map((row) => row.map(visible))])}${nobody}`;
+}
+
+export function routedText({ changed, current, ramping, ended }: Routed, paint: Paint): string {
+  const rest = ramping === undefined ? '' : `, build ${visible(ramping.build)} takes ${ramping.percent} % of new runs`;
+  const head = changed ? paint('green', 'changed') : paint('dim', 'unchanged');
+  const tail =
+    ended === undefined
+      ? ''
+      : `; the ramp that sent ${ended.percent} % of new runs to build ${visible(ended.build)} has ended`;
+  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}${tail}`;
+}
+
+export function rolledBackText(done: RolledBack, paint: Paint): string {
+  const names = done.left.map(({ build }) => visible(build));
+  const head = done.isEarliest
+    ? [
+        `  ${names.join(', ')} ${names.length === 1 ? 'was' : 'were'} left before, and there is no earlier build to go back to. Another one: countersign deploy rollback --to BUILD`,
+      ]
+    : [];
+  const tails = done.left.flatMap(({ build, withdrawn, remaining }) => [
+    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(build)} withdrawn`] : []),
+    ...(remaining > 0
+      ? [
+          `  ${count(remaining, 'run')} on ${visible(build)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(build)}`,
+        ]
+      : []),
+  ]);
+  return [routedText(done, paint), ...head, ...tails].join('\n');
+}
+
+export function watchedText(seen: Watched, paint: Paint): string {
+  const { build, isWell, open, ended, failed, stuck, unserved, watchedMs, forMs, interrupted } = seen;
+  const isOver = interrupted === undefined;
+  const isSeen = open + ended + stuck.length > 0;
+  const well = isSeen
+    ? isOver
+      ? paint('green', 'does well')
+      : paint('yellow', 'does well so far')
+    : paint('yellow', 'saw no run');
+  const head = isWell ? well : paint('red', 'does not do well');
+  const short = isOver ? '' : `\n  Interrupted: watched ${duration(watchedMs)} of ${duration(forMs)}.`;
+  const named = stuck
+    .slice(0, MOST_SHOWN)
+    .map(
+      ({ workflowId, attempts }) => `\n  ${visible(workflowId)}  its workflow task has failed ${attempts - 1} times`,
+    );
+  const nobody =
+    unserved === undefined ? '' : `\n  No worker of it takes runs from task queue ${visible(unserved)} any more.`;
+  const nothing = isSeen ? '' : '\n  No run was seen: this shows nothing of the build.';
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}${short}`;
+}
+
+export function drainedText({ build, current, asked, left, unmoved, kept, unread }: Drained, paint: Paint): string {
+  const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
+  const stayed = [...kept, ...unread];
+  const named = stayed
+    .slice(0, MOST_SHOWN)
+    .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
+  const more = stayed.length > MOST_SHOWN ? `\n  and ${stayed.length - MOST_SHOWN} more` : '';
+  const again = unmoved
+    .slice(0, MOST_SHOWN)
+    .map((workflowId) => `\n  ${visible(workflowId)}  Temporal has begun it on ${visible(build)} again`);
+  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}${again.join('')}`;
+}

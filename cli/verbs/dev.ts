@@ -4,6 +4,7 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { findTemporalCli, startDevServer } from '../../workers/dev-server.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
@@ -12,8 +13,9 @@ import { demoModel, prepareFolder, writeConfig } from '../dev/folder.ts';
 import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
-import { ended, print, verb } from '../session/verb.ts';
-import { type DevAddresses, devAnswer } from '../views/dev.ts';
+import { type Answer, ended, print, verb } from '../session/verb.ts';
+import { fields } from '../views/format.ts';
+import { trustText } from '../views/run.ts';
 
 /** Temporal's default port, which every other command tries. */
 const DEFAULT_PORT = 7233;
@@ -25,14 +27,10 @@ const OPTIONS = {
     DEFAULT_DIRECTORY,
     option.text('<folder>', 'database, artifacts and the files of the demo MCP server'),
   ),
-  port: option.preset(DEFAULT_PORT, option.parsed(option.port, '<number>', 'of Temporal; 0: any that is free')),
-  uiPort: option.preset(8233, option.parsed(option.port, '<number>', 'of Temporal UI')),
-  filesPort: option.preset(8234, option.parsed(option.port, '<number>', 'of the demo MCP server')),
-  gatewayPort: option.parsed(
-    option.port,
-    '<number>',
-    `of the gateway (default: ${DEFAULT_GATEWAY_PORT}, or any that is free with --port 0)`,
-  ),
+  port: option.preset(DEFAULT_PORT, option.port('of Temporal; 0: any that is free')),
+  uiPort: option.preset(8233, option.port('of Temporal UI')),
+  filesPort: option.preset(8234, option.port('of the demo MCP server')),
+  gatewayPort: option.port(`of the gateway (default: ${DEFAULT_GATEWAY_PORT}, or any that is free with --port 0)`),
   untilEof: option.flag('end when standard input does, for programs that start this one'),
 } satisfies option.OptionRows;
 
@@ -53,31 +51,25 @@ and needs egress.allowLoopback: true for what is on this machine.`,
 });
 
 async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
-  const interrupted = askedToEnd(terminal, options.untilEof === true);
-  const stack = new Stack();
+  const asked = new AbortController();
+  const interrupted = askedToEnd(terminal, options.untilEof === true).then(() => asked.abort());
+  const stack = new Stack(asked.signal);
   try {
-    const addresses = await startAll(stack, options, terminal, interrupted);
-    if (addresses === undefined) return;
-    print(terminal, devAnswer(addresses), options.json === true);
-    const name = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
+    print(terminal, devAnswer(await startAll(stack, options, terminal)), options.json === true);
+    const name = await Promise.race([stack.firstEnded(), interrupted]);
     if (name !== undefined)
       throw new CountersignError('ENGINE_UNAVAILABLE', `${name} ended by itself; everything else is stopped.`);
+  } catch (error) {
+    // Asked to end before everything was up.
+    if (error !== asked.signal.reason) throw error;
   } finally {
     if (options.json !== true && !stack.isEmpty) terminal.err('\nstopping …\n');
     for (const trouble of await stack.stop()) terminal.err(`did not stop well: ${trouble}\n`);
   }
 }
 
-/**
- * Starts part after part. One function, because each part needs what those before it have said.
- * @returns undefined if the user asked to end before everything was up
- */
-async function startAll(
-  stack: Stack,
-  options: DevOptions,
-  terminal: Terminal,
-  interrupted: Promise<void>,
-): Promise<DevAddresses | undefined> {
+/** Starts part after part. One function, because each part needs what those before it have said. */
+async function startAll(stack: Stack, options: DevOptions, terminal: Terminal) {
   const executable = findTemporalCli(terminal.env);
   const model = demoModel(terminal.env);
   const namespace = options.namespace ?? 'default';
@@ -99,19 +91,15 @@ async function startAll(
   const { startWorkers } = await import('../../workers/worker.ts');
   const { installWorkerLog } = await import('../session/runtime.ts');
   const log = installWorkerLog(loaded);
-  let wanted = true;
-  void interrupted.then(() => (wanted = false));
   const files = await stack.start(
     'The demo MCP server',
     () => startFilesystemServer(folder.files, ports.files),
     ({ exited }) => exited,
   );
-  if (!wanted) return undefined;
   const { startDevCodec, startDevGateway } = await import('../dev/gateway.ts');
   const codec = await stack.start('The codec server', () =>
     startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
   );
-  if (!wanted) return undefined;
   const engine = await stack.start(
     'Temporal',
     () =>
@@ -126,19 +114,16 @@ async function startAll(
       }),
     ({ exited }) => exited,
   );
-  if (!wanted) return undefined;
   const workers = await stack.start(
     'The worker',
     () => startWorkers({ loaded, connectionOptions: { address: engine.address }, namespace, log }),
     ({ stopped }) => stopped,
   );
-  if (!wanted) return undefined;
   const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
   const isOurs = loaded.path === folder.config;
   const { address } = engine;
   const place = { address, namespace, port: ports.gateway, filesUrl: isOurs ? filesUrl : undefined };
   const gateway = await stack.start('The gateway', () => startDevGateway(loaded, place, inFolder));
-  if (!wanted) return undefined;
   const example = packedExample();
   const shown = (path: string): string => {
     const near = relative(terminal.directory, path);
@@ -157,11 +142,12 @@ async function startAll(
     taskQueue: loaded.config.taskQueue,
     trust: loaded.config.trust,
     buildId: workers.buildId ?? '',
-    environment: {
-      ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: address }),
-      ...(namespace === 'default' ? {} : { TEMPORAL_NAMESPACE: namespace }),
-      ...(options.directory === DEFAULT_DIRECTORY || !isOurs ? {} : { COUNTERSIGN_CONFIG: folder.config }),
-    },
+    /** Environment variables with which commands in another terminal find this server. */
+    environment: defined({
+      TEMPORAL_ADDRESS: options.port === DEFAULT_PORT ? undefined : address,
+      TEMPORAL_NAMESPACE: namespace === 'default' ? undefined : namespace,
+      COUNTERSIGN_CONFIG: options.directory === DEFAULT_DIRECTORY || !isOurs ? undefined : folder.config,
+    }),
     example: example && shown(example),
   };
 }
@@ -173,7 +159,6 @@ function packedExample(): string | undefined {
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-/** Reads the user's own configuration if there is one, otherwise the one made for trying things out. */
 async function configOf(
   { config }: DevOptions,
   { env, directory }: Terminal,
@@ -188,4 +173,47 @@ async function configOf(
 async function askedToEnd(terminal: Terminal, withInput: boolean): Promise<void> {
   const aborted = ended(terminal.interrupted());
   await Promise.race(withInput ? [aborted, terminal.input()] : [aborted]);
+}
+
+export type DevAddresses = Awaited<ReturnType<typeof startAll>>;
+
+export function devAnswer(addresses: DevAddresses): Answer {
+  const { directory, trust, example, ...told } = addresses;
+  const { address, namespace, uiUrl, codec, gateway, files, model, config, taskQueue, buildId, environment } = told;
+  const set = Object.entries(environment).map(([name, value]) => `${name}=${shellWord(value)}`);
+  const tries = [
+    ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
+    `countersign start ${shellWord(example ?? '')} --id summary-1`,
+    'countersign requests summary-1',
+    'countersign approve summary-1 t3.c0 --as ann',
+    'countersign result summary-1',
+    'countersign ledger summary-1',
+  ];
+  return {
+    json: told,
+    text: (paint) =>
+      [
+        `\n${paint('bold', 'Countersign is running.')}\n`,
+        fields(paint, [
+          ['Temporal', `${address}, namespace ${namespace}`],
+          ['Temporal UI', paint('cyan', uiUrl)],
+          ['codec', codec && `${codec}  (DEVELOPMENT: whoever reaches it reads encrypted runs, as Temporal UI does)`],
+          ['gateway', gateway && gatewayText(gateway)],
+          ['MCP server', `${files.url}  (server-filesystem on ${directory}/files)`],
+          ['model', model],
+          ['worker', `build ${buildId}, queue ${taskQueue}, configuration ${config}`],
+          ['trust', trustText(trust, namespace)],
+        ]),
+        ...(model === undefined || example === undefined
+          ? []
+          : [
+              `\nTry, in another terminal (countersign is npx countersign, unless it is on PATH):\n\n${tries.map((line) => `  ${line}`).join('\n')}`,
+            ]),
+        `\n${paint('dim', `Ctrl-C ends all of it. Runs are kept in ${directory}/temporal.db.`)}`,
+      ].join('\n'),
+  };
+}
+
+function gatewayText({ url, isOpen }: NonNullable<DevAddresses['gateway']>): string {
+  return isOpen ? `${url}  (DEVELOPMENT LOGIN: whoever reaches it may sign in as anybody)` : url;
 }

@@ -33,10 +33,7 @@ export const GATE = verb({
       'when an approved call leaves: on-approval, or on-return: only while the agent is there (default: on-approval)',
     ),
     pages: option.text('<url>', 'address of the gateway, for links to what waits'),
-    hold: option.preset(
-      HOLD_SECONDS,
-      option.parsed(option.seconds, '<seconds>', 'longest time for which a call is held for its outcome'),
-    ),
+    hold: option.preset(HOLD_SECONDS, option.seconds('longest time for which a call is held for its outcome')),
   },
   examples: ['gate --as ann', 'gate --as ann --group support --server tickets --pages https://approvals.example.com'],
   note: 'Over HTTP, for agents that connect by themselves: gateway.gate in countersign.yaml (docs/guide/gate.md).',

@@ -62,7 +62,7 @@ const NEW_KEY = {
   person: option.text('<issuer|subject>', 'the one approver for whom it speaks'),
   service: option.text('<issuer>', 'it speaks for everybody of this issuer'),
   group: option.several('<name>', 'a group that it may claim'),
-  tenant: option.parsed(option.repeated, '<name>', 'where it counts; may be given several times (default: default)'),
+  tenant: option.repeated('<name>', 'where it counts; may be given several times (default: default)'),
   speaksForMany: option.flag('with --service: several people may agree to one request through this key'),
 } satisfies option.OptionRows;
 
@@ -204,11 +204,12 @@ const ZONE_USED = verb({
     const json = { id, looked, users, unread };
     if (users.length + unread.length === 0)
       return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
+    const reasons = unread.map(({ workflowId, reason }) => `${workflowId}: ${reason}`);
     const told = [
       users.length === 0
         ? `None of ${looked} running workflows that could be read needs key ${id}.`
         : `${users.length} of ${looked} running workflows need key ${id}:${listed(users)}`,
-      ...(unread.length === 0 ? [] : [`${unread.length} more could not be read:${listed(unread.map(unreadLine))}`]),
+      ...(unread.length === 0 ? [] : [`${unread.length} more could not be read:${listed(reasons)}`]),
     ];
     const message =
       users.length === 0
@@ -225,10 +226,6 @@ const ZONE_USED = verb({
 function listed(lines: readonly string[]): string {
   const more = lines.length > MOST_NAMED ? [`and ${lines.length - MOST_NAMED} more`] : [];
   return [...lines.slice(0, MOST_NAMED).map(visible), ...more].map((line) => `\n  ${line}`).join('');
-}
-
-function unreadLine({ workflowId, reason }: Unread): string {
-  return `${workflowId}: ${reason}`;
 }
 
 const ZONE = verb({
@@ -268,23 +265,11 @@ export const KEYS = verb({
   },
 });
 
-interface Unread {
-  readonly workflowId: string;
-  readonly reason: string;
-}
-
-interface Users {
-  /** Workflows that could be read. */
-  readonly looked: number;
-  readonly users: readonly string[];
-  /** Others, such as those of another deployment in the same namespace. They may need the key. */
-  readonly unread: readonly Unread[];
-}
-
-async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Users> {
+/** @returns as `unread` those of which it is not known, such as those of another deployment in the same namespace */
+async function usersOf(id: string, { client, deadlineMs }: Session) {
   const { liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
-  const unread: Unread[] = [];
+  const unread: { readonly workflowId: string; readonly reason: string }[] = [];
   let looked = 0;
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
   for await (const recorded of liveHistories(client, listExecutions(client, query), deadlineMs)) {
@@ -295,8 +280,8 @@ async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Use
       throw recorded.error;
     }
     const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
-    if (names instanceof Error) {
-      unread.push({ workflowId, reason: names.message });
+    if (names === undefined) {
+      unread.push({ workflowId, reason: NOT_DECODED });
       continue;
     }
     looked += 1;
@@ -305,11 +290,11 @@ async function usersOf(id: string, { client, deadlineMs }: Session): Promise<Use
   return { looked, users, unread };
 }
 
-/** Returns the key ids in an execution's input and in the results of its activities, or why they cannot be read. */
-async function keysIn(
-  { events }: History,
-  codecs: readonly PayloadCodec[],
-): Promise<ReadonlySet<string> | CountersignError> {
+const NOT_DECODED =
+  'its history is encrypted, and encryption.keys does not hold its key. Give this command the encryption.keys that the workers have.';
+
+/** Returns the key ids in an execution's input and in the results of its activities; undefined if one is encrypted. */
+async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Promise<ReadonlySet<string> | undefined> {
   const names = new Set<string>();
   for (const event of events ?? []) {
     const failure = event.activityTaskFailedEventAttributes?.failure;
@@ -320,11 +305,7 @@ async function keysIn(
     ];
     for (const payload of await decode([...codecs], [...sealed])) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
-      if (encoding === UNDECODABLE_ENCODING) {
-        const message =
-          'its history is encrypted, and encryption.keys does not hold its key. Give this command the encryption.keys that the workers have.';
-        return new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
-      }
+      if (encoding === UNDECODABLE_ENCODING) return undefined;
       const name = payload.metadata?.[KEY_FIELD];
       if (name) names.add(Buffer.from(name).toString('utf8'));
     }

@@ -2,6 +2,7 @@
  * Implements `countersign policy`: it checks, explains and tests the organisation's policy before anything runs under
  * it.
  */
+import { jsonOf } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -108,8 +109,8 @@ const EXPLAIN = verb({
       initiator,
       initiatorGroups,
       tenant,
-      args: jsonOf(options.args, '--args'),
-      earlier: jsonOf(options.earlier, '--earlier'),
+      args: jsonIn(options.args, '--args'),
+      earlier: jsonIn(options.earlier, '--earlier'),
       turn: Number(options.turn),
       ...defined({ annotations, run }),
     };
@@ -125,12 +126,10 @@ const EXPLAIN = verb({
 
 const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 
-function jsonOf(json: string, name: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    throw option.usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
-  }
+function jsonIn(json: string, name: string): unknown {
+  const value = jsonOf(json);
+  if (value !== undefined) return value;
+  throw option.usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, { option: name });
 }
 
 function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[], paint: Paint): string {
@@ -163,7 +162,6 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
   return `${paint(COLOURS[verdict.kind], verdict.kind)}  ${paint('bold', visible(call))}\n${fields(paint, rows)}`;
 }
 
-/** Describes one rule that was considered, and why it does or does not decide. */
 function step({ rule, action, condition, holds: held, decides }: Considered, paint: Paint): string {
   const about = condition === undefined ? '' : `  when ${visible(condition)}`;
   const why = condition === undefined ? HINTS[String(held)] : CONDITION[String(held)];

@@ -13,7 +13,7 @@ import { failingTask } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import * as option from '../session/options.ts';
-import type { Session } from '../session/session.ts';
+import { inTime, type Session } from '../session/session.ts';
 import { readingOptions, toldOf } from '../session/stuck-run.ts';
 import { verb } from '../session/verb.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
@@ -44,18 +44,13 @@ export const RECOVER = verb({
 });
 
 async function recovered(
-  { client, countersign, settings, deadlineMs }: Session,
+  session: Session,
   runId: string,
   { yes, anyway, reason }: option.Values<typeof OPTIONS>,
 ): Promise<Recovering> {
-  const {
-    history,
-    runId: execution,
-    isOpen,
-  } = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await livingHistory(client, runId, catalogOf(runId)),
-  );
+  const { client, countersign, settings } = session;
+  const living = await inTime(session, async () => await livingHistory(client, runId, catalogOf(runId)));
+  const { history, runId: execution, isOpen } = living;
   if (!isOpen)
     throw new CountersignError('RUN_CLOSED', `Run ${runId} has ended; there is nothing to recover.`, { runId });
   const replaying = await readingOptions(settings, client.options.namespace);

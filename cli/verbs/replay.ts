@@ -11,7 +11,7 @@ import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/re
 import { causesOf, type Diagnosed, diagnosedOf, MOST_DIAGNOSED, replayFailureText } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
-import { toldOf } from '../session/stuck-run.ts';
+import { readingOptions, toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
 
@@ -94,12 +94,8 @@ async function replay(
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
   const { compareHistories } = await import('../../workers/replay/semantics.ts');
-  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
   const { withRefusals } = await import('../../workers/replay/refusals.ts');
-  const { installSilentLog } = await import('../session/runtime.ts');
-  installSilentLog();
-  const bundle = await bundleForReading();
-  const replaying = { bundle, config: settings, namespace };
+  const replaying = await readingOptions(settings, namespace);
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];
   for await (const outcome of diagnosedOf(
@@ -168,12 +164,13 @@ function reportOf(outcomes: readonly Diagnosed[]): Answer {
     ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), isUnread, notLookedAt }),
   }));
   const causes = causesOf(outcomes);
-  const shown = (): string =>
-    replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`;
-  if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text: shown };
   return {
-    json: { replayed, failed, zoneChecked: false, causes, results },
-    text: shown,
-    fault: new CountersignError('REPLAY_FAILED', replayFailureText(failed, replayed, causes), { failed, ...causes }),
+    json: { replayed, failed, zoneChecked: false, ...defined({ causes: failed > 0 ? causes : undefined }), results },
+    text: () =>
+      replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`,
+    fault:
+      failed === 0
+        ? undefined
+        : new CountersignError('REPLAY_FAILED', replayFailureText(failed, replayed, causes), { failed, ...causes }),
   };
 }

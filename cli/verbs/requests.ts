@@ -12,7 +12,7 @@ import type { Paint } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import { memoToolText, names, table, timeLeft } from '../views/format.ts';
-import { stuckJson, stuckText } from '../views/recovery.ts';
+import { stuckAnswer } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';
 
@@ -31,11 +31,7 @@ export const REQUESTS = verb({
       'only runs that wait for this person, by id or by a group named with --group; of one run: whose command to print',
     ),
     group: option.several('<name>', 'only runs that wait for this group'),
-    most: option.parsed(
-      option.wholeNumber,
-      '<count>',
-      'runs at the most, those with the first deadlines (default: 100)',
-    ),
+    most: option.wholeNumber('<count>', 'runs at the most, those with the first deadlines (default: 100)'),
   },
   examples: [
     'requests',
@@ -116,10 +112,7 @@ async function requestsOf(session: Session, runId: string, options: Showing): Pr
   const { json, texts, first } = shownRequests(runId, requests, options);
   const none =
     first === undefined ? ['Nothing waits in the part that could be read. Later requests are not shown.'] : [];
-  return {
-    json: { ...json, stuck: stuckJson(stuck) },
-    text: (paint) => [stuckText(stuck, paint), ...texts(paint), ...none].join('\n\n'),
-  };
+  return stuckAnswer(stuck, json, (paint) => [...texts(paint), ...none]);
 }
 
 export function requestsAnswer(

@@ -15,7 +15,7 @@ import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, safeJson, verb } from '../session/verb.ts';
 import { entryText } from '../views/ledger.ts';
-import { openText, stuckError, stuckJson, stuckText } from '../views/recovery.ts';
+import { openText, stuckAnswer, stuckError } from '../views/recovery.ts';
 import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
 
 export const SHOW = verb({
@@ -39,17 +39,10 @@ export const SHOW = verb({
       };
     }
     const { state } = stuck.answers;
-    return {
-      json: { ...state, stuck: stuckJson(stuck) },
-      text: (paint) =>
-        [
-          stuckText(stuck, paint),
-          state === undefined ? '' : stateText(state, Date.now(), paint),
-          openText(stuck, paint),
-        ]
-          .filter((part) => part !== '')
-          .join('\n'),
-    };
+    return stuckAnswer(stuck, state, (paint) => [
+      state === undefined ? '' : stateText(state, Date.now(), paint),
+      openText(stuck, paint),
+    ]);
   },
 });
 
@@ -60,7 +53,7 @@ export const WATCH = verb({
   description:
     'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line. Interrupted before, it ends with exit code 6',
   args: { run: option.RUN },
-  options: { from: option.parsed(option.wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
+  options: { from: option.wholeNumber('<number>', 'number of the first entry wanted (default: 0)') },
   examples: ['watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'],
   run: async ({ args, options, terminal, session }) => {
     const { json, from = 0, deadline } = options;
@@ -81,7 +74,7 @@ export const WATCH = verb({
     const heard = {
       cursor: from,
       signal: interrupted,
-      ...defined({ deadlineMs: msOf(deadline) }),
+      ...within(deadline),
       onPause: pauseTeller(terminal, options),
       onRetry: (news: readonly Retry[]) =>
         news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry))),
@@ -122,8 +115,7 @@ export const RESULT = verb({
 });
 
 /** Groups are claimed with a signing key, since neither message names them itself. */
-const CLAIMED_GROUP = option.parsed(
-  option.repeated,
+const CLAIMED_GROUP = option.repeated(
   '<name>',
   'a group that a signing key claims; may be given several times (default: those of a personal key)',
 );
@@ -190,8 +182,9 @@ export async function sayTo(run: Pick<RunHandle, 'say'>, message: Say): Promise<
   return await sentUnder(`--message-id ${messageId}`, { messageId }, async () => await run.say(message));
 }
 
-function msOf(seconds: number | undefined): number | undefined {
-  return seconds === undefined ? undefined : seconds * 1_000;
+/** Nothing if no deadline is given: then the wait has no end of its own. */
+export function within(seconds: number | undefined): { readonly deadlineMs?: number } {
+  return seconds === undefined ? {} : { deadlineMs: seconds * 1_000 };
 }
 
 /**
@@ -204,7 +197,7 @@ export async function waitForResult(
   onPause: (trouble: CountersignError) => void,
 ): Promise<RunResult> {
   try {
-    return await run.result({ ...defined({ deadlineMs: msOf(deadlineSeconds) }), onPause });
+    return await run.result({ ...within(deadlineSeconds), onPause });
   } catch (error) {
     if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN' || deadlineSeconds === undefined)
       throw error;

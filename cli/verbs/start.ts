@@ -18,17 +18,40 @@ import { visible } from '../../domain/text/escape.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import { readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { withSession } from '../session/session.ts';
+import { type Session, withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, safeJson, verb } from '../session/verb.ts';
 import { resultText } from '../views/run.ts';
 import { pauseTeller, waitForResult } from './run.ts';
 
-export const SEALING_KEY = option.parsed(
-  option.pairs,
-  '<server=file>',
-  'public JWK of the zone that holds the server (see: countersign keys)',
-);
+/** The caller's own tokens, which are sealed here. */
+export const TOKENS = {
+  authorization: option.pairs(
+    '<server=VARIABLE>',
+    'your own access token for a server, read from this environment variable and sealed here',
+  ),
+  sealingKey: option.pairs('<server=file>', 'public JWK of the zone that holds the server (see: countersign keys)'),
+};
+
+/**
+ * Connects with the caller's tokens at hand, and the keys to which they are sealed.
+ * @param spec says where servers are that the configuration does not name
+ */
+export async function withTokens<T>(
+  terminal: Terminal,
+  options: option.Values<typeof TOKENS> & option.GlobalOptions,
+  spec: unknown,
+  use: (session: Session, authorizations: Record<string, string>) => Promise<T>,
+): Promise<T> {
+  const authorizations = readAuthorizations(options.authorization ?? {}, terminal.env);
+  const keys = await readSealingKeys(options.sealingKey ?? {}, terminal.directory);
+  return await withSession(
+    terminal,
+    options,
+    async (session) => await use(session, authorizations),
+    ({ serverUrls }) => sealingTargets(keys, serverUrls, spec),
+  );
+}
 
 export const START = verb({
   name: 'start',
@@ -40,12 +63,7 @@ export const START = verb({
       '<run>',
       'run id; choose one that names the work, so that starting twice is harmless (default: a random one)',
     ),
-    authorization: option.parsed(
-      option.pairs,
-      '<server=VARIABLE>',
-      'your own access token for a server, read from this environment variable and sealed here',
-    ),
-    sealingKey: SEALING_KEY,
+    ...TOKENS,
     wait: option.flag('wait for the result; with --deadline, no longer than that'),
   },
   examples: [
@@ -54,19 +72,12 @@ export const START = verb({
     'start - --id nightly-42 --authorization tickets=TICKETS_TOKEN --sealing-key tickets=zone.jwk < spec.yaml',
   ],
   run: async ({ args, options, terminal }) => {
-    const { id: runId = `run-${randomUUID()}`, authorization = {}, sealingKey = {}, wait, deadline } = options;
+    const { id: runId = `run-${randomUUID()}`, wait = false, deadline } = options;
     const spec = await readSpec(args.spec, terminal);
-    const authorizations = readAuthorizations(authorization, terminal.env);
-    const keys = await readSealingKeys(sealingKey, terminal.directory);
-    return await withSession(
-      terminal,
-      options,
-      async ({ countersign, settings: { taskQueue } }) => {
-        const run = await countersign.startRun({ runId, spec, authorizations, taskQueue });
-        return await startedAnswer(run, { spec, wait: wait === true, deadline }, { terminal, options });
-      },
-      ({ serverUrls }) => sealingTargets(keys, serverUrls, spec),
-    );
+    return await withTokens(terminal, options, spec, async ({ countersign, settings }, authorizations) => {
+      const run = await countersign.startRun({ runId, spec, authorizations, taskQueue: settings.taskQueue });
+      return await startedAnswer(run, { spec, wait, deadline }, { terminal, options });
+    });
   },
 });
 
@@ -78,10 +89,11 @@ export async function startedAnswer(
 ): Promise<Answer> {
   const { runId, started } = run;
   const trouble = started ? await troubleAtStart(run, spec, deadline) : undefined;
-  if (!wait) return startAnswer(runId, started, trouble);
+  const warning = trouble && { code: trouble.code, message: trouble.message };
+  if (!wait) return startAnswer(runId, started, warning);
   const tellPause = pauseTeller(terminal, options);
-  const warning = trouble?.code === 'TOOL_UNKNOWN' ? warningOf(trouble) : undefined;
-  if (warning !== undefined)
+  const isLasting = warning?.code === 'TOOL_UNKNOWN';
+  if (isLasting)
     terminal.err(
       options.json === true
         ? `${safeJson({ warning })}\n`
@@ -91,13 +103,9 @@ export async function startedAnswer(
   else if (trouble !== undefined && trouble.facts['taskQueue'] === undefined) tellPause(trouble);
   const result = await waitForResult(run, deadline, tellPause);
   return {
-    json: { runId, started, ...defined({ warning }), result },
+    json: { runId, started, ...(isLasting && { warning }), result },
     text: (paint) => resultText(runId, result, paint),
   };
-}
-
-function warningOf({ code, message }: CountersignError): { readonly code: string; readonly message: string } {
-  return { code, message };
 }
 
 /** A running worker checks a spec in much less time. */
@@ -130,16 +138,18 @@ function notThere(missing: readonly MissingTool[], servers: readonly { readonly 
   return new CountersignError('TOOL_UNKNOWN', `${texts.join(' ')} The run goes on without.`);
 }
 
-function startAnswer(runId: string, started: boolean, trouble: CountersignError | undefined): Answer {
-  const shown = visible(runId);
-  const warning = trouble === undefined ? undefined : warningOf(trouble);
+function startAnswer(
+  runId: string,
+  started: boolean,
+  warning: Pick<CountersignError, 'code' | 'message'> | undefined,
+): Answer {
   return {
     json: { runId, started, ...defined({ warning }) },
     text: (paint) => {
       const what = started ? paint('green', 'started') : 'was started before with this spec; nothing was changed';
-      const waits = trouble === undefined ? '' : `\n${paint('yellow', `  ${visible(trouble.message)}`)}`;
+      const waits = warning === undefined ? '' : `\n${paint('yellow', `  ${visible(warning.message)}`)}`;
       const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${lastWord(runId)}`).join('\n');
-      return `${paint('bold', shown)}  ${what}${waits}\n${paint('dim', next)}`;
+      return `${paint('bold', visible(runId))}  ${what}${waits}\n${paint('dim', next)}`;
     },
   };
 }
@@ -176,7 +186,7 @@ async function readKey(path: string, shown: string): Promise<JWK> {
 
 /** @param urls URLs of configured servers @param spec is not checked yet; `startRun` checks it next */
 export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option.Pairs, spec: unknown): SealingTargets {
-  const own = ownUrls(spec);
+  const own = new Map(listAt(spec, 'servers').map((each) => [textAt(each, 'name'), textAt(each, 'url')]));
   return Object.fromEntries(
     Object.entries(keys).map(([server, key]) => {
       const url = urls[server] ?? own.get(server);
@@ -185,12 +195,4 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option
       throw option.usage(message, { path: `servers.${server}.url` });
     }),
   );
-}
-
-function ownUrls(spec: unknown): Map<string, string> {
-  const urls = listAt(spec, 'servers').flatMap((server) => {
-    const [name, url] = [textAt(server, 'name'), textAt(server, 'url')];
-    return name === undefined || url === undefined ? [] : [[name, url] as const];
-  });
-  return new Map(urls);
 }

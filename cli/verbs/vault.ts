@@ -7,12 +7,13 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { textOf } from '../session/files.ts';
 import * as option from '../session/options.ts';
-import { openVaultSettings, type VaultSettings } from '../session/session.ts';
+import { openVaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { table } from '../views/format.ts';
 
-type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
+type Vault = Awaited<ReturnType<typeof openVaultSettings>>['vault'];
+type Listed = Awaited<ReturnType<Vault['list']>>[number];
 
 const LIST = verb({
   name: 'list',
@@ -72,7 +73,7 @@ const PUTTING = {
   tenant: option.preset('default', option.text('<name>', 'tenant of those runs')),
   issuer: option.text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
   from: option.preset('-', option.text('<file>', 'a file that holds the secret, or - for standard input')),
-  expires: option.parsed(option.time, '<time>', 'when the grant ends, if that is known'),
+  expires: option.time('when the grant ends, if that is known'),
   replace: option.flag('replace the entry that has this reference'),
 } satisfies option.OptionRows;
 
@@ -109,7 +110,7 @@ const PUT = verb({
   },
 });
 
-function changedMeanwhile(ref: string, verbName: 'put' | 'remove'): CountersignError {
+function changedMeanwhile(ref: string, verbName: 'put' | 'rekey' | 'remove'): CountersignError {
   const message = `The entry ${ref} was changed in this moment. Look at it (countersign vault list), and ${verbName} it again.`;
   return new CountersignError('VAULT_CONFLICT', message);
 }
@@ -156,9 +157,6 @@ async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   return secret;
 }
 
-/** Attempts for one entry; each failed one means that somebody else has written in between. */
-const MOST_TRIES = 20;
-
 const REKEY = verb({
   name: 'rekey',
   summary: 'encrypt all entries with the first key',
@@ -173,7 +171,9 @@ const REKEY = verb({
     const listed = await vault.list((fault) => unread.push(fault));
     const rekeyed: string[] = [];
     for (const { ref } of listed.filter((entry) => entry.keyId !== keyId)) {
-      await rewrite(vault, ref);
+      const held = await vault.read(ref);
+      if (held === undefined) continue;
+      if ((await vault.write(ref, held.entry, held.version)) === undefined) throw changedMeanwhile(ref, 'rekey');
       rekeyed.push(ref);
     }
     return {
@@ -183,16 +183,6 @@ const REKEY = verb({
     };
   },
 });
-
-/** Encrypts one entry again, and once more where somebody has written it meanwhile. */
-async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void> {
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const held = await vault.read(ref);
-    if (held === undefined || (await vault.write(ref, held.entry, held.version)) !== undefined) return;
-  }
-  const message = `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`;
-  throw new CountersignError('VAULT_CONFLICT', message);
-}
 
 const REMOVE = verb({
   name: 'remove',

@@ -5,13 +5,7 @@
  * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
  * 2. If a copy is named, Temporal is asked only with --live.
  */
-import {
-  type CheckedHead,
-  checkLedger,
-  copyFaults,
-  type LedgerFault,
-  type LedgerReport,
-} from '../../client/ledger/check.ts';
+import { checkLedger, copyFaults, type LedgerFault } from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
@@ -20,18 +14,19 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { readTrustFile, textOf } from '../session/files.ts';
-import { ledgerOwner, type LedgerOwner, namedCopy } from '../session/ledger-sources.ts';
+import { ledgerOwner, namedCopy } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
-import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
+import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
-import { type Answer, verb } from '../session/verb.ts';
-import { stuckJson } from '../views/recovery.ts';
-import { type Verified, verifiedText } from '../views/verified-ledger.ts';
+import { type Answer, type Given, verb } from '../session/verb.ts';
+import { stuckJson, stuckText } from '../views/recovery.ts';
+import { count } from '../views/format.ts';
 
 /** False with --no-trust. */
 const TRUST: option.OptionRow<string | false | undefined> = option.text(
@@ -44,7 +39,7 @@ const OPTIONS = {
   records: option.text('<directory>', 'check what ledger.directory holds of the run, without a server'),
   firstRun: option.text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
   segment: option.parsed(
-    option.sha256Of,
+    option.hex(64, 'It must be the whole sha256 of an artifact: 64 hexadecimal characters.'),
     '<sha256>',
     'check the artifact store, from the newest segment back, without a server',
   ),
@@ -53,11 +48,7 @@ const OPTIONS = {
   noTrust: option.flag('check no signatures of people and services'),
   live: option.flag('compare a named copy with the run itself, and with history'),
   history: option.off("do not compare with Temporal's history"),
-  head: option.parsed(
-    option.digestOf,
-    '<sha256>',
-    'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger',
-  ),
+  head: option.digest('a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger'),
 } satisfies option.OptionRows;
 
 type VerifyOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
@@ -94,11 +85,7 @@ export const VERIFY_LEDGER = verb({
         ? await session(async (opened) => checkLive(opened, runId, options.history, trusted))
         : undefined;
     const { verified, own } = combined(runId, { copy, live, trusted }, options.head);
-    const because = options.history
-      ? await whyBroken(own, { copy, live }, async (compared) =>
-          session(async (opened) => brokenBy(opened, runId, compared)),
-        )
-      : undefined;
+    const because = options.history ? await whyBroken(own, { runId, copy, live, session }) : undefined;
     return reportOf({ ...verified, ...defined({ because }) });
   },
 });
@@ -110,13 +97,17 @@ function namesCopy({ file, records, segment }: VerifyOptions): boolean {
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
 async function whyBroken(
   faults: readonly LedgerFault[],
-  { copy, live }: Pick<Sources, 'copy' | 'live'>,
-  ask: (compared: Parameters<typeof brokenBy>[2]) => Promise<BrokenBy>,
+  {
+    runId,
+    copy,
+    live,
+    session,
+  }: Pick<Sources, 'copy' | 'live'> & Pick<Given<object, object>, 'session'> & { runId: string },
 ): Promise<BrokenBy | undefined> {
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };
   if (!isRecordInDoubt(faults, compared)) return undefined;
-  return await ask(compared).catch(() => undefined);
+  return await session(async (opened) => brokenBy(opened, runId, compared)).catch(() => undefined);
 }
 
 /** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
@@ -149,17 +140,7 @@ function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined)
   return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
 }
 
-interface CheckedCopy extends LedgerCopy {
-  readonly report: LedgerReport;
-  readonly proofs: ProofReport;
-  readonly heads: readonly CheckedHead[];
-}
-
-async function checkCopy(
-  copy: LedgerCopy,
-  keys: HeadKeys | undefined,
-  trusted: readonly TrustedJwk[] | undefined,
-): Promise<CheckedCopy> {
+async function checkCopy(copy: LedgerCopy, keys: HeadKeys | undefined, trusted: readonly TrustedJwk[] | undefined) {
   const checks = await Promise.all(copy.signedHeads.map(async (signed) => checkHead(signed, copy.place, keys)));
   const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
@@ -168,57 +149,44 @@ async function checkCopy(
   return { ...copy, heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
 }
 
-interface CheckedRun {
-  readonly entries: readonly AnyEntry[];
-  readonly report: LedgerReport;
-  readonly proofs: ProofReport;
-  readonly historyFrom?: number;
-  /** Number of entries that every record of the run has; absent if history was not read. */
-  readonly stored?: number;
-  readonly stuck?: StuckRun;
-}
-
-function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
-  const { state, snapshot } = stuck.answers;
-  return {
-    head: async () => state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS },
-    ledger: async () => await ledgerOfStuck(session, stuck),
-  };
-}
-
 /** Checks the run's own ledger; by count and head too, since a ledger without its end is still a valid chain. */
 async function checkLive(
   session: Session,
   runId: string,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
-): Promise<CheckedRun> {
+) {
   const { client, deadlineMs } = session;
   const own = ledgerOwner(session.countersign, runId);
   // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
   const { told, stuck } = await toldOrRead(session, runId, async () => await own.head());
-  const owner = stuck === undefined ? own : ownerOfStuck(session, stuck);
-  const { ledgerHead, ledgerLength } = told ?? (await owner.head());
-  const entries = await owner.ledger();
+  const read = async () => await (stuck === undefined ? own.ledger() : ledgerOfStuck(session, stuck));
+  const { state, snapshot } = stuck?.answers ?? {};
+  const { ledgerHead, ledgerLength } = told ?? state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS };
+  const entries = await read();
   const report = checkLedger(entries);
   const faults: LedgerFault[] = [...report.faults];
   if (entries.length < ledgerLength)
     faults.push({ kind: 'truncated', seq: entries.length, reason: `is cut off: ${ledgerLength} entries were written` });
   else if (ledgerLength > 0 && entries[ledgerLength - 1]?.hash !== ledgerHead)
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
-  const checked = { entries, ...defined({ stuck }) };
-  if (!history || runId.startsWith('catalog/'))
-    return { ...checked, report: { ...report, faults }, proofs: proofsOf(entries, undefined) };
-  const deeds = await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs);
-  faults.push(...compareWithHistory({ before: entries, after: await owner.ledger() }, deeds));
+  const isCompared = history && !runId.startsWith('catalog/');
+  const deeds = isCompared ? await readDeeds(client, runId, stuck && stuck.upTo + 1, deadlineMs) : undefined;
+  if (deeds !== undefined) faults.push(...compareWithHistory({ before: entries, after: await read() }, deeds));
   const { namespace } = client.options;
-  const proofs = proofsOf(entries, trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds }));
-  return { ...checked, report: { ...report, faults }, proofs, historyFrom: deeds.from, stored: deeds.stored };
+  const proven = deeds && trusted && checkProofs(entries, { namespace, workflowId: runId, trusted, deeds });
+  return {
+    entries,
+    report: { ...report, faults },
+    proofs: proofsOf(entries, proven),
+    /** `stored`: number of entries that every record of the run has. */
+    ...defined({ stuck, historyFrom: deeds?.from, stored: deeds?.stored }),
+  };
 }
 
 interface Sources {
-  readonly copy: CheckedCopy | undefined;
-  readonly live: CheckedRun | undefined;
+  readonly copy: Awaited<ReturnType<typeof checkCopy>> | undefined;
+  readonly live: Awaited<ReturnType<typeof checkLive>> | undefined;
   readonly trusted: readonly TrustedJwk[] | undefined;
 }
 
@@ -229,7 +197,7 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   const { entries, report } = read;
   // The run's own entries were verified with history; a copy may have further entries.
   const proofs =
-    live === undefined ? read.proofs : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
+    live === undefined ? read.proofs : together(live.proofs, proofsBeside(live.entries, copy?.entries ?? [], trusted));
   const own = [...report.faults, ...proofs.faults];
   if (copy !== undefined && live !== undefined) {
     const { stored, report: of } = live;
@@ -243,14 +211,17 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
   const { checked, unchecked } = proofs;
   // A namespace writer could forge a whole valid chain; only signatures rule that out.
   const isProven = trusted !== undefined && checked > 0 && unchecked === 0;
-  const verdict = isProven ? 'intact' : 'chained';
-  const verified: Verified = {
+  /** `chained`: no fault was found, but not all signatures were checked. */
+  const verdict: 'intact' | 'chained' | 'broken' = faults.length > 0 ? 'broken' : isProven ? 'intact' : 'chained';
+  const verified = {
     runId,
-    verdict: faults.length > 0 ? 'broken' : verdict,
+    verdict,
     ...report,
     faults,
     heads: (copy?.heads ?? []).map(({ kid, from, to, verified: isHeld }) => ({ kid, from, to, verified: isHeld })),
+    /** Signatures of people and services on decisions and on the start. */
     signatures: { checked, unchecked },
+    /** `historyFrom`: number of the first entry that was compared with history. */
     ...defined({ historyFrom: live?.historyFrom, stuck: live?.stuck }),
   };
   return { verified, own };
@@ -258,7 +229,7 @@ function combined(runId: string, { copy, live, trusted }: Sources, head: string 
 
 /** Checks entries that only the copy has: from a branch that a reset abandoned, or added by somebody. */
 function proofsBeside(
-  { entries }: CheckedRun,
+  entries: readonly AnyEntry[],
   copy: readonly AnyEntry[],
   trusted: readonly TrustedJwk[] | undefined,
 ): ProofReport {
@@ -275,6 +246,8 @@ function together(left: ProofReport, right: ProofReport): ProofReport {
   };
 }
 
+type Verified = ReturnType<typeof combined>['verified'] & { readonly because?: BrokenBy };
+
 function reportOf(verified: Verified): Answer {
   const { stuck, ...rest } = verified;
   const { runId, faults, because } = rest;
@@ -287,4 +260,53 @@ function reportOf(verified: Verified): Answer {
   const message = `Entry ${seq} of the ledger of ${runId} ${reason}.${more}`;
   const facts = { runId, seq, kind, ...defined({ cause: because?.cause }) };
   return { json, text: shown, fault: new CountersignError('LEDGER_BROKEN', message, facts) };
+}
+
+function verifiedText(verified: Verified, paint: Paint): string {
+  const { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures } = verified;
+  const { historyFrom, stuck, because } = verified;
+  const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
+  const proven =
+    signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
+  const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
+  const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
+  const words = {
+    intact: paint('green', 'intact'),
+    chained: `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`,
+    broken: paint('red', 'broken'),
+  };
+  const at = verdict === 'broken' ? '' : `, head ${head}`;
+  return [
+    `${words[verdict]}  ${visible(runId)}: ${length} entries${at}${signed}${proven}${more}`,
+    ...faults.map(
+      ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(18)}  entry ${seq} ${visible(reason)}`,
+    ),
+    ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(because === undefined ? [] : [`  ${visible(because.text)}`]),
+    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
+  ].join('\n');
+}
+
+/** Reports signatures that were not checked, so that they do not pass for good ones. */
+function uncheckedText(
+  { checked, unchecked }: Verified['signatures'],
+  runId: string,
+  historyFrom: number | undefined,
+  paint: Paint,
+): readonly string[] {
+  if (unchecked === 0) return [];
+  if (runId.startsWith('catalog/'))
+    return [
+      `  ${paint('yellow', `${count(unchecked, 'signature')} of changes not checked`)}: the catalog did so when it was changed`,
+    ];
+  const why =
+    historyFrom === undefined
+      ? "what was signed stands in Temporal's history, which was not asked"
+      : checked === 0
+        ? 'name the trusted keys with --trust, or in the configuration (trust.jwks)'
+        : 'Temporal has forgotten what was signed';
+  const were = unchecked === 1 ? 'was' : 'were';
+  return [
+    `  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`,
+  ];
 }

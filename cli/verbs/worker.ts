@@ -12,13 +12,13 @@ import {
   type WorkerRole,
 } from '../../workers/config/load.ts';
 import { warningsOf } from '../../workers/config/warnings.ts';
+import { isAway } from '../../workers/connection.ts';
 import { setUpNamespace } from '../../workers/setup.ts';
 import type { Workers } from '../../workers/worker.ts';
 import { choice, preset } from '../session/options.ts';
-import { isEngineTrouble, locate, whyUnreachable } from '../session/session.ts';
-import type { Terminal } from '../session/terminal.ts';
+import { locate, type Place, unreachable } from '../session/session.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
-import { trustText } from '../views/verified-ledger.ts';
+import { trustText } from '../views/run.ts';
 
 /** Time that a starting worker waits for Temporal, unless `--deadline` says otherwise. */
 const WAIT_SECONDS = 120;
@@ -50,8 +50,8 @@ export const WORKER = verb({
     const say = (message: string, fields: Readonly<Record<string, unknown>>) => log?.warn(message, fields);
     const wait = { address, seconds, say, signal };
     const workers = await startWorkers({ loaded, connectionOptions, namespace, role, wait, log }).catch(
-      async (error: unknown) => {
-        throw isEngineTrouble(error) ? await whyUnreachable(connectionOptions, error) : error;
+      (error: unknown) => {
+        throw isAway(error) ? unreachable(connectionOptions.address, error) : error;
       },
     );
     print(terminal, workerAnswer(role, workers, namespace, loaded), options.json === true);
@@ -68,10 +68,7 @@ export const WORKER = verb({
 });
 
 /** A worker of defaults, without models, would take runs of the others, and end them. @throws `CONFIG_INVALID` */
-async function configured(
-  named: string | undefined,
-  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-): Promise<LoadedConfig> {
+async function configured(named: string | undefined, { env, directory }: Place): Promise<LoadedConfig> {
   const loaded = await loadConfig(named, env, directory);
   if (loaded.path !== undefined) return loaded;
   const message = `A worker needs a configuration: there is no ${CONFIG_FILE} in ${directory}, and neither --config nor ${CONFIG_VARIABLE} names a file. Name that of the other workers: countersign worker --config FILE. To write a first one, see countersign.example.yaml of the package.`;

@@ -11,8 +11,7 @@ import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Answer } from '../session/verb.ts';
 import type { CatalogReading } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
-import { pendingText, settingText } from './catalog-setting.ts';
-import { toolTable } from './catalog.ts';
+import { pendingText, settingText, toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
 /** @param acks answers to each message; of several, one may wait for a second administrator and another not */
@@ -51,15 +50,21 @@ export function changeAnswer(
   };
 }
 
-interface DecidedChange {
-  readonly verdict: 'approve' | 'reject';
-  readonly digest: string;
-  readonly ack: CatalogAck;
-  /** The change as it was shown; absent if it had been decided before. */
-  readonly change: PendingChange | undefined;
-}
-
-export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, after: CatalogReading): Answer {
+export function decidedAnswer(
+  {
+    verdict,
+    digest,
+    ack,
+    change,
+  }: {
+    digest: string;
+    verdict: 'approve' | 'reject';
+    ack: CatalogAck;
+    /** As it was shown; absent if it had been decided before. */
+    change: PendingChange | undefined;
+  },
+  after: CatalogReading,
+): Answer {
   const { tenant, server, policyVersion } = after.snapshot;
   const status = verdict === 'approve' ? 'approved' : 'rejected';
   const tools = change?.changes.map(({ tool }) => tool) ?? [];
@@ -205,13 +210,7 @@ function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.
 
 export interface Refreshed {
   readonly report: RefreshReport;
-  readonly difference: RefreshDifference;
+  /** Names of tools. */
+  readonly difference: Readonly<Record<'added' | 'missing' | 'returned' | 'changed', readonly string[]>>;
   readonly snapshot: CatalogSnapshot;
-}
-
-export interface RefreshDifference {
-  readonly added: readonly string[];
-  readonly missing: readonly string[];
-  readonly returned: readonly string[];
-  readonly changed: readonly string[];
 }

@@ -11,6 +11,7 @@ import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { StuckRun } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
+import type { Answer } from '../session/verb.ts';
 import { count, fields, names, said, toolText } from './format.ts';
 import { stateText } from './run.ts';
 
@@ -111,6 +112,17 @@ function callText(call: DiscardedCall): string {
 
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
   return { failing, readTo: upTo, of, ...defined({ task }), calls };
+}
+
+export function stuckAnswer(
+  stuck: StuckRun,
+  json: object | undefined,
+  parts: (paint: Paint) => readonly string[],
+): Answer {
+  return {
+    json: { ...json, stuck: stuckJson(stuck) },
+    text: (paint) => [stuckText(stuck, paint), ...parts(paint)].filter((part) => part !== '').join('\n\n'),
+  };
 }
 
 export function stuckText(stuck: StuckRun, paint: Paint): string {

@@ -3,25 +3,40 @@
  *
  * 1. Everything that the digest covers and a person can judge is shown. A cut text says that it is cut, and how to see
  *    the rest.
+ * 2. What a server asks in the middle of a call is shown whole: nobody answers what they have not read. A page is shown
+ *    with its whole host first; the command never opens it.
+ * 3. Labels are only ours. A server's names stand quoted behind them, and no text of a server looks like one of our
+ *    lines.
  */
 import type {
   ApprovalRequest,
   AuthorizationPause,
   DecisionAck,
   DecisionInput,
+  InputPause,
   PauseAck,
 } from '../../contracts/schemas/request.ts';
+import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { defined } from '../../contracts/defined.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import { bounded, spaced, visible } from '../../domain/text/escape.ts';
+import { bounded, quoted, spaced, visible } from '../../domain/text/escape.ts';
 import type { BatchAnswer } from '../../client/index.ts';
 import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { argumentsText, duration, fields, given, shortInstant, table, timeLeft, toolText } from './format.ts';
-import { inputRows } from './input.ts';
+import {
+  argumentsText,
+  duration,
+  type Field,
+  fields,
+  given,
+  shortInstant,
+  table,
+  timeLeft,
+  toolText,
+} from './format.ts';
 
 const SHOWN_DESCRIPTION = 300;
 
@@ -90,7 +105,7 @@ function extensionText({ approver, at, until }: NonNullable<ApprovalRequest['ext
 }
 
 /** Shows what a request asks if it is not about consent, and what is known. */
-function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
+function aboutRows({ about }: ApprovalRequest): Field[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputRows(about);
   if (about.kind === 'authorization') return [['asks', wantedText(about)]];
@@ -142,11 +157,7 @@ function latestOf({ approvers, openedAt }: ApprovalRequest): string | undefined 
   return given(approvers.extendableToSeconds, (seconds) => secondsAfter(openedAt, seconds));
 }
 
-export function statusText(
-  { status, openedAt, decidedBy, decidedAt }: ApprovalRequest,
-  now: number,
-  paint: Paint,
-): string {
+function statusText({ status, openedAt, decidedBy, decidedAt }: ApprovalRequest, now: number, paint: Paint): string {
   if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
   const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
@@ -220,14 +231,17 @@ const COLOURS = {
 
 export const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
 
+const OTHERS_MUST: Readonly<Partial<Record<DecisionAck['status'], string>>> = {
+  counted: 'somebody else must agree too',
+  edited: 'somebody else must agree to these arguments too',
+};
+
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
-  let next: string | undefined;
-  if (word === 'counted') next = 'somebody else must agree too; see: countersign requests';
-  if (word === 'edited') next = 'somebody else must agree to these arguments too; see: countersign requests';
   // A settled call that is open was asked about anew: the first answer does not say so.
-  if (decided.waits === true && SETTLED.includes(word))
-    next = 'the call has been asked again since; see: countersign requests';
+  const isAskedAgain = decided.waits === true && SETTLED.includes(word);
+  const what = isAskedAgain ? 'the call has been asked again since' : OTHERS_MUST[word];
+  const next = what && `${what}; see: countersign requests`;
   return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...defined({ next }) });
 }
 
@@ -279,4 +293,73 @@ export interface BatchPlan {
   readonly digest: string;
   /** Calls that wait for other people; `--all` leaves them out. */
   readonly others: readonly string[];
+}
+
+export function inputRows({ requests, round, held }: InputPause): Field[] {
+  return [
+    ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
+    ['connection', held && 'open: the server waits, and is told no answer where nobody has answered by the deadline'],
+    ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
+  ];
+}
+
+function requestRows(key: string, request: InputRequest): Field[] {
+  const question: Field = ['question', `${quoted(key)}: ${spaced(request.message)}`];
+  if (request.kind === 'url')
+    return [
+      question,
+      ['host', visible(request.host)],
+      ['page', `${visible(request.url)} [open it yourself where you trust its host, then answer with --accept]`],
+    ];
+  return [
+    question,
+    ...Object.entries(request.fields).map(([field, shape]): Field => [
+      'field',
+      `${quoted(field)}: ${fieldText(shape, request.required.includes(field))}`,
+    ]),
+  ];
+}
+
+function fieldText(field: FormField, isRequired: boolean): string {
+  const parts = [
+    isRequired ? 'required' : 'optional',
+    kindText(field),
+    field.title === undefined ? undefined : quoted(field.title),
+    field.description === undefined ? undefined : quoted(field.description),
+    field.default === undefined ? undefined : `proposed: ${proposedText(field.default)}`,
+  ];
+  return parts.filter((part) => part !== undefined).join(', ');
+}
+
+function proposedText(value: NonNullable<FormField['default']>): string {
+  if (typeof value === 'object') return value.map(quoted).join(', ');
+  return typeof value === 'string' ? quoted(value) : String(value);
+}
+
+function kindText(field: FormField): string {
+  switch (field.type) {
+    case 'text':
+      return `${field.format ?? 'text'}${rangeText(field.minLength, field.maxLength, ' characters')}`;
+    case 'number':
+    case 'integer':
+      return `${field.type}${rangeText(field.minimum, field.maximum, '')}`;
+    case 'boolean':
+      return 'true or false';
+    case 'choice':
+      return `one of ${optionsText(field.options)}`;
+    case 'choices':
+      return `some of ${optionsText(field.options)}${rangeText(field.minItems, field.maxItems, ' of them')}`;
+  }
+}
+
+function rangeText(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least === undefined && most === undefined) return '';
+  if (least === undefined) return `, at most ${most}${unit}`;
+  return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
+}
+
+function optionsText(options: readonly { readonly value: string; readonly title?: string | undefined }[]): string {
+  return options
+    .map(({ value, title }) => (title === undefined ? quoted(value) : `${quoted(value)} (${quoted(title)})`))
+    .join(' | ');
 }

@@ -1,4 +1,4 @@
-/** Shows a run, its calls, its retries and its result to people. */
+/** Shows a run, its calls, its retries and its result to people, and which trust mode is in force. */
 import type { CallProgress, Retry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type {
@@ -9,6 +9,7 @@ import type {
   Spent,
   StandingDecision,
 } from '../../contracts/schemas/run-state.ts';
+import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { HeldBy, HeldCall } from '../../contracts/schemas/call.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
@@ -136,4 +137,11 @@ export function taskText({ callId, server, tool, since, next, until, message }: 
 export function progressText({ callId, sentAt, progress, total }: CallProgress): string {
   const most = total === undefined ? '' : ` of ${visible(String(total))}`;
   return `${visible(callId)} since ${shortInstant(sentAt)}, at ${visible(String(progress))}${most}`;
+}
+
+/** Every start prints the trust mode, since everything else rests on it. */
+export function trustText(trust: TrustConfig, namespace: string): string {
+  return trust.mode === 'temporal'
+    ? `temporal. Whoever may write to namespace ${namespace} may start runs and decide, in anybody's name.`
+    : `signed. Starts and decisions count where a key of ${trust.jwks} has signed them.`;
 }

@@ -9,7 +9,7 @@ const PAGES = ['README.md', 'SECURITY.md', 'countersign.example.yaml'];
 /** They say what stands before the command in a clone. */
 const SAYS = [
   'README.md',
-  'cli/views/dev.ts',
+  'cli/verbs/dev.ts',
   'docs/guide/first-approval.md',
   'docs/guide/getting-started.md',
   // A job of CI.

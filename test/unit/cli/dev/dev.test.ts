@@ -117,7 +117,7 @@ test('sample files are put into a new folder only: what somebody made of them st
 });
 
 test('what was started is stopped in the opposite order, also where one part does not stop well', async () => {
-  const stack = new Stack();
+  const stack = new Stack(new AbortController().signal);
   const stopped: string[] = [];
   for (const name of ['one', 'two', 'three']) {
     const stop = async (): Promise<void> => {
@@ -130,6 +130,17 @@ test('what was started is stopped in the opposite order, also where one part doe
   expect(await stack.stop()).toEqual(['two: it hangs']);
   expect(stopped).toEqual(['three', 'two', 'one']);
   expect(stack.isEmpty).toBe(true);
+});
+
+test('whoever asks to end while a part starts has it stopped, and nothing more is started', async () => {
+  const asked = new AbortController();
+  const stack = new Stack(asked.signal);
+  const make = async () => {
+    asked.abort();
+    return await Promise.resolve({ stop: async () => await Promise.resolve() });
+  };
+  await expect(stack.start('one', make)).rejects.toBe(asked.signal.reason);
+  expect(stack.isEmpty).toBe(false);
 });
 
 test('where runs are encrypted, a codec server on this machine answers the pages of this Temporal UI; else there is none', async () => {

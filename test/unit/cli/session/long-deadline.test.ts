@@ -3,7 +3,7 @@ import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
-import { seconds } from '../../../../cli/session/options.ts';
+import { asSeconds } from '../../../../cli/session/options.ts';
 import { withSession } from '../../../../cli/session/session.ts';
 import { plain, type Terminal } from '../../../../cli/session/terminal.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
@@ -52,11 +52,11 @@ test.each(['10', '2592000', '999999999'])('with --deadline %s a Temporal that is
     input: async () => '',
     interrupted: () => new AbortController().signal,
   };
-  const options = { address: await farTemporal(), namespace: 'default', deadline: seconds(given) };
+  const options = { address: await farTemporal(), namespace: 'default', deadline: asSeconds(given) };
   const deadlineMs = await withSession(terminal, options, async (session) => await Promise.resolve(session.deadlineMs));
   expect(deadlineMs).toBe(Number(given) * 1_000);
 });
 
 test.each(['1000000000', '1e12', 'Infinity', '0', '-1', '', ' ', 'x'])('%p is no deadline', (given) => {
-  expect(() => seconds(given)).toThrow('at most 999999999');
+  expect(() => asSeconds(given)).toThrow('at most 999999999');
 });

@@ -67,6 +67,7 @@ describe('what would be sent', () => {
       code: 'DIGEST_MISMATCH',
     });
     expect(notConfirmed('run-1', { ...plan, kind: 'reject' }, { ...as, yes: true })).toBeUndefined();
+    expect(notConfirmed('run-1', plan, as, true)).toBeUndefined();
   });
 
   type People = Readonly<Record<'ids' | 'groups', string[]>>;

@@ -102,6 +102,16 @@ test.each(TAKEN)('sent again it gets its first answer, and no other one does: %j
     expect(await codeOf(decideAfter(ledger, 'of-ann', other, 'ann'))).toBe('DECISION_INVALID');
 });
 
+test.each(['RUN_CLOSED', 'CALL_UNKNOWN'] as const)(
+  'the ledger says who was first where the run answers %s',
+  async (code) => {
+    const { run } = runAfter([said('ann', 'approve')], [approvalRequest()]);
+    const decide = async (): Promise<never> => await Promise.reject(new CountersignError(code, 'It has gone on.'));
+    const late = decideCall(Object.assign(run, { decide }), 't1.c0', { kind: 'approve' }, { as: 'ben' });
+    await expect(late).rejects.toMatchObject({ code: 'ALREADY_DECIDED', facts: { decidedBy: 'ann' } });
+  },
+);
+
 describe('a decision whose answer was lost, and whose call has another request by now', () => {
   const OLD = 'a'.repeat(64);
   const again = { as: 'ann', digest: OLD, decisionId: 'of-ann' };

@@ -1,7 +1,7 @@
 /** What `countersign dev` prints can be copied into a shell, and names files that are there. */
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { type DevAddresses, devAnswer } from '../../../../cli/views/dev.ts';
+import { type DevAddresses, devAnswer } from '../../../../cli/verbs/dev.ts';
 
 const ADDRESSES: DevAddresses = {
   address: '127.0.0.1:7233',

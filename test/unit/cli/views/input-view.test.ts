@@ -1,8 +1,7 @@
 /** What a server asks, as people read it (F26, F27). */
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { inputRows } from '../../../../cli/views/input.ts';
-import { requestText } from '../../../../cli/views/request.ts';
+import { inputRows, requestText } from '../../../../cli/views/request.ts';
 import type { InputPause } from '../../../../contracts/schemas/request.ts';
 import type { InputRequest } from '../../../../contracts/schemas/input.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';

@@ -1,6 +1,6 @@
 /** What a person reads of the time of a request before they decide (F-4, F-6). */
 import { expect, test } from '@jest/globals';
-import { time } from '../../../../cli/session/options.ts';
+import { asTime } from '../../../../cli/session/options.ts';
 import { plain } from '../../../../cli/session/terminal.ts';
 import { requestsAnswer } from '../../../../cli/verbs/requests.ts';
 import { entryText } from '../../../../cli/views/ledger.ts';
@@ -16,8 +16,8 @@ import { runState } from '../../../support/builders/run.ts';
 const LATER = '2026-01-01T02:00:00.000Z';
 
 test('a time names its zone, and becomes UTC', () => {
-  expect(time('2026-02-01T10:00+01:00')).toBe('2026-02-01T09:00:00.000Z');
-  expect(time('2026-02-01T09:00:00.5Z')).toBe('2026-02-01T09:00:00.500Z');
+  expect(asTime('2026-02-01T10:00+01:00')).toBe('2026-02-01T09:00:00.000Z');
+  expect(asTime('2026-02-01T09:00:00.5Z')).toBe('2026-02-01T09:00:00.500Z');
 });
 
 test('a request says how long it may wait, who postponed it, and how long an approval holds', () => {

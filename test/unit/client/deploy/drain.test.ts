@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { drainedText } from '../../../../cli/views/deploy.ts';
 import type { DrainOptions } from '../../../../client/index.ts';
 import type { FakeRun } from '../../../support/fake-deployment.ts';
 
@@ -15,7 +14,7 @@ jest.unstable_mockModule('node:timers/promises', () => ({
   },
 }));
 
-const { drainFault } = await import('../../../../cli/verbs/deploy.ts');
+const { drainedText, drainFault } = await import('../../../../cli/verbs/deploy.ts');
 const { CountersignError } = await import('../../../../contracts/errors.ts');
 const { takeoverFault } = await import('../../../../workers/replay/refusals.ts');
 const { FakeDeployment } = await import('../../../support/fake-deployment.ts');

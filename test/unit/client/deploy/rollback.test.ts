@@ -1,7 +1,7 @@
 /** A rollback leaves the builds that it should, says where there is nothing to go back to, and goes no further when repeated. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { rolledBackText } from '../../../../cli/views/deploy.ts';
+import { rolledBackText } from '../../../../cli/verbs/deploy.ts';
 import { FakeDeployment } from '../../../support/fake-deployment.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 

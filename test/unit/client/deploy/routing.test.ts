@@ -1,7 +1,7 @@
 /** New runs go where they were sent: each change may be repeated, needs workers, and undoes no other. */
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { routedText } from '../../../../cli/views/deploy.ts';
+import { routedText } from '../../../../cli/verbs/deploy.ts';
 import { FakeDeployment } from '../../../support/fake-deployment.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 

@@ -1,7 +1,6 @@
 /** A watch ends as soon as a build does not do well, and says of which runs it is. */
 import { beforeEach, expect, jest, test } from '@jest/globals';
 import { Metadata } from '@grpc/grpc-js';
-import { watchedText } from '../../../../cli/views/deploy.ts';
 
 /** Pauses pass at once, and time with them. */
 let now = 0;
@@ -12,7 +11,7 @@ jest.unstable_mockModule('node:timers/promises', () => ({
   },
 }));
 
-const { watchFault } = await import('../../../../cli/verbs/deploy.ts');
+const { watchedText, watchFault } = await import('../../../../cli/verbs/deploy.ts');
 const { CountersignError } = await import('../../../../contracts/errors.ts');
 const { FakeDeployment } = await import('../../../support/fake-deployment.ts');
 const { codeOf } = await import('../../../support/world/run-record.ts');
