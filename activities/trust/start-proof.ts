@@ -92,7 +92,7 @@ async function judgeSpec(
   scheduler: Scheduler,
 ): Promise<TrustSet> {
   const { id, groups, tenant } = initiator;
-  const { namespace, workflowId = '' } = scheduler;
+  const { namespace, workflowId } = scheduler;
   const about = { purpose: 'start', namespace, tenant, workflowId, payload, person: id, groups } as const;
   const { trust, checked } = await checkedByKeys(
     parts.keys,

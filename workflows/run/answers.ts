@@ -23,11 +23,19 @@ import type {
   SignedResolution,
 } from '../../contracts/schemas/request.ts';
 import { authorize, refuseAuthorization } from '../../domain/request/authorization.ts';
-import { accept, type AdmissionOf, madeInTime } from '../../domain/request/decision.ts';
+import {
+  accept,
+  type Admission,
+  type AdmissionOf,
+  admit,
+  madeInTime,
+  refuseLong,
+} from '../../domain/request/decision.ts';
+import { refuseEdit } from '../../domain/request/edit.ts';
 import { refuseLongResult, resolve } from '../../domain/request/outcome.ts';
 import { admitAnswer, type PauseAnswer, type Paused } from '../../domain/request/pause.ts';
 import { provide, refuseProvision } from '../../domain/request/provision.ts';
-import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
+import { admitSigned, type AnswerPurpose } from '../../domain/request/signed-answer.ts';
 import { remembered } from '../../domain/request/standing.ts';
 import {
   parseAuthorization,
@@ -48,7 +56,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { isRefusal, type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { onUpdate, parsed, refuseWith } from '../entity/entity.ts';
 import { seenAs } from '../entity/unread.ts';
-import { admitted, editCall, refuseFlood } from './edits.ts';
+import { editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
 import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
 
@@ -159,6 +167,24 @@ function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ac
   return ack;
 }
 
+/** Admits a decision within the limits of the run. @param now epoch ms */
+function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
+  const { run, ids, endsAt, trust } = live;
+  const admission =
+    trust === undefined
+      ? admit(run, decision, ids, now, endsAt)
+      : admitSigned(run, decision, ids, now, { endsAt, trust });
+  if (admission.kind !== 'accept') return admission;
+  const { limits } = live.prepared;
+  const refusal =
+    decision.kind === 'respond'
+      ? refuseLong(decision, 'answer', decision.answer, limits)
+      : isEdit(decision)
+        ? refuseEdit(live.run, admission.state, decision, limits)
+        : undefined;
+  return refusal ?? admission;
+}
+
 /** @param at epoch ms */
 function decide(
   live: LiveRun,
@@ -185,7 +211,7 @@ function standingAfter(live: LiveRun, run: Run, { call, judgement }: WaitingForC
 }
 
 async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<DecisionAck> {
-  const answer = await editCall(live, state, decision);
+  const answer = await editCall(live, state, decision, admitted);
   if (!isRefusal(answer)) return answer;
   // The message is in history, so the ledger says what became of it.
   refuseInLedger(live, decision, answer.code);
@@ -225,7 +251,7 @@ function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
 }
 
 async function editBySignal(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<void> {
-  const answer = await editCall(live, state, decision);
+  const answer = await editCall(live, state, decision, admitted);
   if (isRefusal(answer)) refuseInLedger(live, decision, answer.code);
 }
 

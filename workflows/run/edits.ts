@@ -7,12 +7,11 @@
 import { CancellationScope, patched } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
-import { type Admission, admit, refuseLong } from '../../domain/request/decision.ts';
-import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
-import { admitSigned } from '../../domain/request/signed-answer.ts';
+import type { Admission } from '../../domain/request/decision.ts';
+import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
-import { type Asking, type EditDecision, isEdit } from '../../domain/state/run.ts';
+import type { Asking, EditDecision } from '../../domain/state/run.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -35,40 +34,25 @@ export function refuseFlood(live: LiveRun, decision: EditDecision): Refusal | un
 
 type EditAnswer = DecisionAck | Refusal;
 
-/** Admits a decision within the limits of the run. @param now epoch ms */
-export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
-  const { run, ids, endsAt, trust } = live;
-  const admission =
-    trust === undefined
-      ? admit(run, decision, ids, now, endsAt)
-      : admitSigned(run, decision, ids, now, { endsAt, trust });
-  if (admission.kind !== 'accept') return admission;
-  const { limits } = live.prepared;
-  const refusal =
-    decision.kind === 'respond'
-      ? refuseLong(decision, 'answer', decision.answer, limits)
-      : isEdit(decision)
-        ? refuseEdit(live.run, admission.state, decision, limits)
-        : undefined;
-  return refusal ?? admission;
-}
+/** Admits a decision as the run is now. @param now epoch ms */
+type Admit = (live: LiveRun, decision: SignedDecision, now: number) => Admission;
 
 /** @param state the request on which the decision was admitted */
-export function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
+export function editCall(live: LiveRun, state: Asking, decision: EditDecision, admit: Admit): Promise<EditAnswer> {
   const scope = new CancellationScope();
   // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
   return live.judging.during(scope, async () =>
-    settleEdit(live, decision, await verdictOn(live, state, decision, scope)),
+    settleEdit(live, decision, await verdictOn(live, state, decision, scope), admit),
   );
 }
 
-function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined): EditAnswer {
+function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined, admit: Admit): EditAnswer {
   if (live.closing || live.work.consideredCancelled)
     return refuse('RUN_CLOSED', 'The run ended while the edit was judged; nothing was changed.', {
       callId: decision.callId,
     });
   const now = Date.now();
-  const admission = admitted(live, decision, now);
+  const admission = admit(live, decision, now);
   if (admission.kind === 'repeat') return admission.ack;
   if (admission.kind === 'refuse') return admission;
   if (verdict === undefined)
