@@ -1,4 +1,5 @@
-// Jest over ESM TypeScript: swc strips the types, `tsc -b` checks them. Run through `npm test`, or `node --experimental-vm-modules node_modules/jest/bin/jest.js`.
+// Jest over ESM TypeScript: swc strips the types, `tsc -b` checks them. Run through `npm test`, or `node
+// --experimental-vm-modules node_modules/jest/bin/jest.js`.
 import { SUITES } from './scripts/suites.mjs';
 
 const shared = {
@@ -32,11 +33,13 @@ export default {
   maxWorkers: 4,
   // Node keeps the modules of every file that a process has run: by gigabytes, of which each collection takes seconds.
   workerIdleMemoryLimit: '800MB',
-  // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest never ends.
+  // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest
+  // never ends.
   forceExit: true,
   // A global limit: jest ignores the time limit of a project. A workflow test with a server needs it on a busy machine.
   testTimeout: 60_000,
-  // Instrumented, not V8's own counters: those miss the branch of an `if` that is never not taken, and count files of types as unrun.
+  // Instrumented, not V8's own counters: those miss the branch of an `if` that is never not taken, and count files of
+  // types as unrun.
   coverageProvider: 'babel',
   coverageReporters: [['text', { skipFull: true }]],
   coverageThreshold: { global: { branches: 100, functions: 100, lines: 100, statements: 100 } },

@@ -1,6 +1,6 @@
 /**
- * A worker process that is told how much memory it may use, while many runs start and wait, then does nothing, then has every run decided.
- * Resident memory is what the kernel says of the process: the most that it ever was, and as it is.
+ * A worker process that is told how much memory it may use, while many runs start and wait, then does nothing, then has
+ * every run decided. Resident memory is what the kernel says of the process: the most that it ever was, and as it is.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';

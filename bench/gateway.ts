@@ -3,8 +3,8 @@
  * (CPU of the gateway, and the time from the click to the call at the tool server), and many readers of `/v1/events`.
  * One JSON line each; nothing is asserted.
  *
- * `npx tsx bench/gateway.ts [--requests 10000] [--looks 200] [--decisions 100] [--viewers 500] [--main dist/cli/main.js]`,
- * with TEMPORAL_CLI_PATH set.
+ * `npx tsx bench/gateway.ts [--requests 10000] [--looks 200] [--decisions 100] [--viewers 500] [--main
+ * dist/cli/main.js]`, with TEMPORAL_CLI_PATH set.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
  * `npx tsx bench/listing.ts`: what the inbox of 10,000 runs with one request each costs a gateway, cold and again. Its
- * reading is the gateway's own; the rows of its lists and the runs, which answer after `--answer` ms, are written by hand.
- * One JSON line each. Nothing is asserted. Needs no Temporal.
+ * reading is the gateway's own; the rows of its lists and the runs, which answer after `--answer` ms, are written by
+ * hand. One JSON line each. Nothing is asserted. Needs no Temporal.
  */
 import { parseArgs } from 'node:util';
 import type { Client } from '@temporalio/client';

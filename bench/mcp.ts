@@ -1,6 +1,6 @@
 /**
- * What a tool call costs beside the same call by a bare MCP client, and what connecting costs with and without what is known of the
- * server: no Temporal, no model, one server of each protocol era in a process of its own.
+ * What a tool call costs beside the same call by a bare MCP client, and what connecting costs with and without what is
+ * known of the server: no Temporal, no model, one server of each protocol era in a process of its own.
  *
  *   npx tsx bench/mcp.ts [--times 300]
  */
@@ -68,7 +68,8 @@ async function p50(act: Act): Promise<number> {
 async function requestsOf(lane: Lane): Promise<number> {
   let requests = 0;
   const act = await lane((url, init) => {
-    // Nobody answers the standing stream of an older era; the adapter does not open it, and the bare client's is none of the call.
+    // Nobody answers the standing stream of an older era; the adapter does not open it, and the bare client's is none
+    // of the call.
     if (init?.method !== 'GET') requests += 1;
     return fetch(url, init);
   });

@@ -1,9 +1,11 @@
 /**
- * What a worker process takes of memory: before its first run, for each run that it keeps while it waits for one decision (`bench`), for
- * 20 (`wide`), or after 50 turns with answers of 20 KB (`talk`), and while many start at once. One JSON line each; nothing is asserted.
+ * What a worker process takes of memory: before its first run, for each run that it keeps while it waits for one
+ * decision (`bench`), for 20 (`wide`), or after 50 turns with answers of 20 KB (`talk`), and while many start at once.
+ * One JSON line each; nothing is asserted.
  *
- * `npx tsx bench/memory.ts [--runs 60] [--starting 300]`, TEMPORAL_CLI_PATH set. With `--memoryMiB 1024` what a worker process takes that
- * is told so: `--starting 1200` runs start, of `--turns` turns with answers of `--resultKiB`, and `--decided` of them are decided.
+ * `npx tsx bench/memory.ts [--runs 60] [--starting 300]`, TEMPORAL_CLI_PATH set. With `--memoryMiB 1024` what a worker
+ * process takes that is told so: `--starting 1200` runs start, of `--turns` turns with answers of `--resultKiB`, and
+ * `--decided` of them are decided.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

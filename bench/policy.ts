@@ -1,6 +1,6 @@
 /**
- * `npx tsx bench/policy.ts`: what a policy of 200 rules costs per call, in the worker's thread. One JSON line per figure.
- * Nothing is asserted. Needs no Temporal and no server.
+ * `npx tsx bench/policy.ts`: what a policy of 200 rules costs per call, in the worker's thread. One JSON line per
+ * figure. Nothing is asserted. Needs no Temporal and no server.
  */
 import { compileCondition, ConditionClock, Conditions } from '../activities/policy/condition.ts';
 import { defined } from '../contracts/defined.ts';

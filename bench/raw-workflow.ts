@@ -2,8 +2,9 @@
  * The engine's own cost: the least that a Temporal workflow can do for the same agent. One model activity and one tool
  * activity a turn, one notice, one update with a validator. No policy, no ledger, no expiry, no digest.
  * `rawStretches` does it with stretches: one activity goes on until somebody must be asked, or the agent is done.
- * `rawRecorded` does the same with what durability and people ask of the engine, and nothing else: a record that Temporal
- * has acknowledged before each turn's calls, a deadline, and a request that lists show. It is the floor of this service.
+ * `rawRecorded` does the same with what durability and people ask of the engine, and nothing else: a record that
+ * Temporal has acknowledged before each turn's calls, a deadline, and a request that lists show. It is the floor of
+ * this service.
  */
 import {
   condition,

@@ -1,9 +1,9 @@
 /**
- * Where the time goes between the death of the only worker (SIGKILL) and the first decision that counts: one JSON line per pass, and the
- * medians. Nothing is asserted.
+ * Where the time goes between the death of the only worker (SIGKILL) and the first decision that counts: one JSON line
+ * per pass, and the medians. Nothing is asserted.
  *
- * `npx tsx bench/restart.ts [--passes 5] [--main dist/cli/main.js]`, TEMPORAL_CLI_PATH set. `--main` is a built command, whose
- * bundle lies beside it; without it the sources are run, and make theirs.
+ * `npx tsx bench/restart.ts [--passes 5] [--main dist/cli/main.js]`, TEMPORAL_CLI_PATH set. `--main` is a built
+ * command, whose bundle lies beside it; without it the sources are run, and make theirs.
  */
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

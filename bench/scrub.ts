@@ -1,6 +1,6 @@
 /**
- * `npx tsx bench/scrub.ts`: CPU of taking secrets out of one MiB, by kind of text. One JSON line per figure. Nothing is asserted. Needs
- * no Temporal and no server.
+ * `npx tsx bench/scrub.ts`: CPU of taking secrets out of one MiB, by kind of text. One JSON line per figure. Nothing is
+ * asserted. Needs no Temporal and no server.
  */
 import { randomBytes } from 'node:crypto';
 import { createScrubber } from '../activities/scrubbing/scrubber.ts';

@@ -1,6 +1,6 @@
 /**
- * What a signature costs the validator: one signed decision, checked by the very code that runs in the sandbox of workflows, and
- * beside it what Node's own crypto takes.
+ * What a signature costs the validator: one signed decision, checked by the very code that runs in the sandbox of
+ * workflows, and beside it what Node's own crypto takes.
  *
  *   npx tsx bench/signature.ts [--times 500]
  */

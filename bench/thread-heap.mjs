@@ -1,4 +1,5 @@
-// Lets a bench ask each thread of a worker process to collect its garbage and say what its heap holds then. Loaded by `--require`, which Node takes along into every thread: that of the workflows is started by Temporal's SDK.
+// Lets a bench ask each thread of a worker process to collect its garbage and say what its heap holds then. Loaded by
+// `--require`, which Node takes along into every thread: that of the workflows is started by Temporal's SDK.
 import { getHeapStatistics } from 'node:v8';
 import { BroadcastChannel, isMainThread } from 'node:worker_threads';
 

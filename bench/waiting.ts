@@ -3,8 +3,8 @@
  * also measures decisions while the worker knows their runs (warm), after another worker has taken over (cold), and the
  * first one after SIGKILL. One JSON line each; nothing is asserted.
  *
- * `npx tsx bench/waiting.ts [--runs 1000] [--decided 100] [--main dist/cli/main.js]`, with TEMPORAL_CLI_PATH set, or with
- * the `--address` of another service, whose default namespace is set up.
+ * `npx tsx bench/waiting.ts [--runs 1000] [--decided 100] [--main dist/cli/main.js]`, with TEMPORAL_CLI_PATH set, or
+ * with the `--address` of another service, whose default namespace is set up.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * The entry point of the `countersign` command. Node loads hundreds of files more slowly than most commands work, so the
- * build bundles the verbs that people run all day (docs/adr/0085). Their bundle is taken where there is one.
+ * The entry point of the `countersign` command. Node loads hundreds of files more slowly than most commands work, so
+ * the build bundles the verbs that people run all day (docs/adr/0085). Their bundle is taken where there is one.
  */
 import { existsSync } from 'node:fs';
 

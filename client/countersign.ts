@@ -25,7 +25,7 @@ export interface CountersignOptions {
   readonly taskQueue?: string;
   /** Signs starts and messages of runs and catalogs in trust mode `signed`. */
   readonly signer?: Signer;
-  /** Deadline of every call except `result` and `watch`, which take their own; default 10 s, for messages to runs and catalogs 20 s. */
+  /** Deadline of every call but `result` and `watch`; default 10 s, for messages to runs and catalogs 20 s. */
   readonly deadlineMs?: number;
 }
 
@@ -77,7 +77,7 @@ export class Countersign {
     return new RunHandle(this.#engine, runId, this.#options.artifacts, this.#options.signer);
   }
 
-  /** Lists the requests of all runs that wait for a decision, the first deadline first; `inbox` says what is not listed. */
+  /** Lists the requests that wait for a decision, the first deadline first; `inbox` says what is not listed. */
   async waiting(filter: InboxFilter = {}): Promise<readonly WaitingRun[]> {
     return (await this.inbox(filter)).runs;
   }

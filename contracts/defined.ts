@@ -5,7 +5,7 @@ type Defined<Fields> = {
   [Key in keyof Fields as undefined extends Fields[Key] ? Key : never]?: Exclude<Fields[Key], undefined>;
 };
 
-/** Leaves out the fields that are undefined: a field that is there always has a value. Keeps the order of the others. */
+/** Leaves out the fields that are undefined. Keeps the order of the others. */
 export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
   // Sound: only fields whose value is undefined are taken out, and their types say that they may be missing.
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<Fields>;

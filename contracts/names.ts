@@ -128,7 +128,7 @@ export const ACTIVITIES = {
 /** Activities within which calls are made; their results and last heartbeats tell of each. */
 export const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
-/** The model of single calls: it proposes what the starter states, and answers with the outcome. No configuration has it. */
+/** The model of single calls: it proposes what the starter states, and answers with the outcome. */
 export const CALLER_MODEL = 'caller';
 
 /** Our tool for reading linked resources. Servers cannot list this name: listed names have no colon. */

@@ -72,7 +72,7 @@ export function claimedValue(value: unknown, claims: string): RawValue {
 /** Bytes; claims name a workflow id, of 1,000 characters at the most. */
 const LONGEST_FIELD = 10_000;
 
-/** Reads a field of metadata. One that is longer than any of ours counts as none: whoever answers may choose its length. */
+/** Reads a field of metadata. One that is longer than any of ours counts as none. */
 export function fieldOf(payload: Payload | null | undefined, name: string): string | undefined {
   const value = payload?.metadata?.[name];
   return value === null || value === undefined || value.length > LONGEST_FIELD

@@ -2,8 +2,8 @@
 // does (docs/adr/0085). `cli/main.ts` takes the bundle where there is one for the verb.
 //
 // 1. A verb is here only if it speaks to Temporal as a client and ends. A worker runs the files that the tests run.
-// 2. What a command loads lazily of workers stays in files. The two give each other data alone: a class of ours, or of a
-//    package, that is in both is there twice.
+// 2. What a command loads lazily of workers stays in files. The two give each other data alone: a class of ours, or of
+//    a package, that is in both is there twice.
 // 3. The licence of each package in a bundle is beside it.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * Keeps docs/errors/ equal to the error table, so that nobody on call is sent to a page that is missing or states other traits.
+ * Keeps docs/errors/ equal to the error table, so that nobody on call is sent to a page that is missing or states other
+ * traits.
  *
  * `npx tsx scripts/check-error-docs.ts` exits 1 naming every page that is missing, belongs to no code, or is wrong.
  */

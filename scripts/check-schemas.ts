@@ -1,5 +1,6 @@
 /**
- * Keeps docs/schema/ equal to the zod schemas and the gateway's routes, so that nobody writes a client against shapes that are no longer true.
+ * Keeps docs/schema/ equal to the zod schemas and the gateway's routes, so that nobody writes a client against shapes
+ * that are no longer true.
  *
  * `npx tsx scripts/check-schemas.ts` compares and exits 1 naming what is stale; with `--write` it writes the files.
  */

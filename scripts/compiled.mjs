@@ -1,4 +1,5 @@
-// Compiles the programs that tests start as processes. From its sources, such a process takes two seconds longer to start.
+// Compiles the programs that tests start as processes. From its sources, such a process takes two seconds longer to
+// start.
 import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// `countersign …`: in the package what `npm run build` made, in a clone the sources, with all they need installed first.
+// `countersign …`: in the package what `npm run build` made, in a clone the sources, with all they need installed
+// first.
 import { existsSync } from 'node:fs';
 
 const { argv } = process;

@@ -1,5 +1,5 @@
-// Cuts a release: packs the package of this version into `releases/`, with its SHA-256. Refuses a version that is there,
-// and a tree with changes that are not committed: a release can never be replaced.
+// Cuts a release: packs the package of this version into `releases/`, with its SHA-256. Refuses a version that is
+// there, and a tree with changes that are not committed: a release can never be replaced.
 //   node scripts/cut-release.mjs [folder]
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Makes declarations name files that are packed. The compiler rewrites `.ts` in JavaScript alone, and older compilers do
-// not resolve what it leaves.
+// Makes declarations name files that are packed. The compiler rewrites `.ts` in JavaScript alone, and older compilers
+// do not resolve what it leaves.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,4 +1,5 @@
-// Packs this package as it would be published: `scripts/cut-release.mjs` keeps what is packed here, and tests install it.
+// Packs this package as it would be published: `scripts/cut-release.mjs` keeps what is packed here, and tests install
+// it.
 //
 // The build goes to a folder of its own, so that nobody's `dist/` changes.
 import { execFileSync } from 'node:child_process';

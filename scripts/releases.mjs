@@ -1,5 +1,5 @@
-// The folder of releases: one tarball for each, and `SHA256SUMS` as `sha256sum --check` reads it. A release that is there
-// is never replaced: later builds are tried against exactly what was released.
+// The folder of releases: one tarball for each, and `SHA256SUMS` as `sha256sum --check` reads it. A release that is
+// there is never replaced: later builds are tried against exactly what was released.
 import { createHash } from 'node:crypto';
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

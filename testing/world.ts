@@ -66,7 +66,7 @@ export interface TestWorld {
    * @param authorizations tokens by server, for servers with `credentials: { kind: 'given' }`; they are sealed
    */
   start(steps: Steps, spec?: WorldSpec, options?: Pick<StartRunOptions, 'authorizations'>): Promise<RunHandle>;
-  /** Waits until this many requests of the run are open (1), for 30 s at most; rejects once the run is over (`RUN_CLOSED`). */
+  /** Waits until this many requests are open (1), for 30 s at most; rejects once the run is over (`RUN_CLOSED`). */
   openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
   /** Waits until a request is open, and approves it as this person. */
   approveNext(run: RunHandle, approver: WorldApprover): Promise<ApprovalRequest>;

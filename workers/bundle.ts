@@ -302,7 +302,7 @@ const Built = z.strictObject({
   code: z.string(),
 });
 
-/** Returns the bundle of workers: that of `npm run build`, which has no spans, if it is of this code, else a new one. */
+/** Returns the bundle of workers: that of `npm run build`, if it is of this code, else a new one. */
 export async function ownBundle(
   tracing: Config['tracing'] = 'off',
 ): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
@@ -331,7 +331,7 @@ export async function writeBuiltBundle({ buildId, code, files: made }: MadeBundl
   await rename(partial, PLACE);
 }
 
-/** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */
+/** Names a file of a package by the package: installed elsewhere, it lies in a folder further up. */
 function nameOf(file: string): string {
   const path = file.split(sep).join('/');
   const own = `${dirname(PLACE)}${sep}`;

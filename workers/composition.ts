@@ -391,7 +391,8 @@ export function openVault(
 }
 
 /**
- * Adds the servers that the providers of models call (docs/adr/0080). Their adapter is loaded only if one is configured.
+ * Adds the servers that the providers of models call (docs/adr/0080). Their adapter is loaded only if one is
+ * configured.
  * @param config with the keys of the models through which servers are called
  */
 async function withHostedServers(

@@ -1,6 +1,6 @@
 /**
- * Counts for operators what this process does: how calls ended, the tokens that it asked for, the payloads that it could
- * not verify, the messages to people, and the use of the limits of servers, which it also tells the log.
+ * Counts for operators what this process does: how calls ended, the tokens that it asked for, the payloads that it
+ * could not verify, the messages to people, and the use of the limits of servers, which it also tells the log.
  *
  * 1. Labels are configured names and words of ours: tenants choose nothing in them.
  * 2. What operators are alerted to stands at 0 from the start, so that the first one is seen as a change.

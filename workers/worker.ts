@@ -6,8 +6,8 @@
  * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time. The first
  *    failure is the one that is reported. Connections are closed after the last worker: one in use does not close, and
  *    its complaint would hide the reason.
- * 4. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have run,
- *    so one that is made and never runs keeps its thread, and the process alive.
+ * 4. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have
+ *    run, so one that is made and never runs keeps its thread, and the process alive.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
@@ -199,9 +199,9 @@ async function optionsByQueue(
 }
 
 /**
- * The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`). Only with the name of
- * a deployment do runs stay with their build (docs/adr/0083). Queues of servers have no versions: what calls a tool for
- * a run need not be of its build.
+ * The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`). Only with the name
+ * of a deployment do runs stay with their build (docs/adr/0083). Queues of servers have no versions: what calls a tool
+ * for a run need not be of its build.
  */
 function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<WorkerOptions> {
   if (deployment === undefined) return { buildId };

@@ -17,8 +17,8 @@ export const PATCHES = {
   Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>
 >;
 
-/** Prefix of the markers of inputs unreadable on arrival (`workflows/entity/unread.ts`); no id of `PATCHES` may begin with it. */
+/** Prefix of the markers of unreadable inputs (`workflows/entity/unread.ts`); no id of `PATCHES` has it. */
 export const UNREAD = 'unread-';
 
-/** Prefix of the markers of inputs unproven on arrival (`workflows/interceptors/zone.ts`); no id of `PATCHES` may begin with it. */
+/** Prefix of the markers of unproven inputs (`workflows/interceptors/zone.ts`); no id of `PATCHES` has it. */
 export const UNPROVEN = 'unproven-';

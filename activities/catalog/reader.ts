@@ -100,8 +100,8 @@ function unavailable(id: string, cause: unknown): CountersignError {
   );
 }
 
-// Shows one tool as its catalog sees it now. A run pins definitions when it starts; if the catalog has learned of a change
-// since, the newer definition counts: a call would meet that one.
+// Shows one tool as its catalog sees it now. A run pins definitions when it starts; if the catalog has learned of a
+// change since, the newer definition counts: a call would meet that one.
 
 /**
  * Returns the catalog's layer of the judge; undefined if there is no catalog.
@@ -141,7 +141,7 @@ function layerOfOne(
   return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
 }
 
-/** Returns the hash of the definition that `tool` holds: of a newer one that cannot be found, only the hash is known. */
+/** Returns the hash of the definition that `tool` holds; of a newer one that cannot be found, that is all. */
 export function heldHash({ tool, pinned }: ToolNow): string {
   return tool.definition === pinned.definition ? pinned.hash : tool.hash;
 }

@@ -59,9 +59,9 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
 }
 
 /**
- * Checks that Temporal hands this dispatch to a worker for the first time. Anyone who may write to the namespace can make
- * Temporal hand it out again and restart the attempt count, but only in the first attempt does the attempt's time equal
- * the activity's. In any other, the call may have left.
+ * Checks that Temporal hands this dispatch to a worker for the first time. Anyone who may write to the namespace can
+ * make Temporal hand it out again and restart the attempt count, but only in the first attempt does the attempt's time
+ * equal the activity's. In any other, the call may have left.
  */
 export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ended | undefined {
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;

@@ -286,8 +286,8 @@ export interface Told {
 }
 
 /**
- * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Called inside the
- * activity; what it returns may run outside.
+ * Tells whether the worker shuts down while the call is wanted and has reported where its answer comes. Called inside
+ * the activity; what it returns may run outside.
  */
 export function handingOn(told: Told): () => boolean {
   const context = Context.current();

@@ -5,8 +5,8 @@
  * None of it is believed before it is proven (INV-G1). A statement is one thing that one person has said about one
  * request of a call. Every proof in a dispatch is read as statements, and `isSaid` checks each of them in the same way.
  * Signatures are checked before, in `activities/trust/dispatch-proof.ts`.
- * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Otherwise
- *    a decision on one tool would be proof for another (INV-G2).
+ * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown.
+ *    Otherwise a decision on one tool would be proof for another (INV-G2).
  * 2. Times are compared so that an invalid time proves nothing.
  * 3. A call may wait for weeks while policy, tool and people change. So a statement counts as the call leaves: for the
  *    tool that is called, by people who would be asked now, until it lapses by the rules of then and now.
@@ -149,9 +149,9 @@ function spentNow(
 // 1. Only a stricter result of judging again matters; a looser one changes nothing.
 // 2. The digest of what would be sent is computed again, and must be the one to which a person consented (INV-G2). The
 //    author of an edit was shown other arguments, was allowed to change them, and names what would be sent.
-// 3. A standing decision is proven on the request on which it was made, and its extent is read from the decisions alone.
-//    The rules of then and now must both let it be remembered so far, and the same people must meet both. Nobody here
-//    can know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
+// 3. A standing decision is proven on the request on which it was made, and its extent is read from the decisions
+//    alone. The rules of then and now must both let it be remembered so far, and the same people must meet both. Nobody
+//    here can know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
 // 4. A token names a call only after all checks here and in `dispatch-check.ts` (INV-G1).
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
@@ -356,12 +356,12 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
 // People also say that a call is sent again, answer its server, and authorize it.
 //
 // 1. A decision to send again a call that may have run (INV-X1) counts only by people who would be asked now, and in a
-//    Temporal run that counts; otherwise the same question is asked again. If one person does not meet the rule, consent
-//    to the call must have been given after that person spoke.
+//    Temporal run that counts; otherwise the same question is asked again. If one person does not meet the rule,
+//    consent to the call must have been given after that person spoke.
 // 2. An answer for a server is no consent. If it does not hold, it is not given to the server, and the call begins anew
-//    without it. It answers a question that a worker was asked (`activities/gate/legacy-2025/open-question.ts`), for the
-//    same tool, and for as long as an approval holds. The people asked are those asked for consent; if those differ now,
-//    consent comes first.
+//    without it. It answers a question that a worker was asked (`activities/gate/legacy-2025/open-question.ts`), for
+//    the same tool, and for as long as an approval holds. The people asked are those asked for consent; if those differ
+//    now, consent comes first.
 // 3. Consent to scopes is proven on what was shown of this very call, by people who may give it, so it widens no other
 //    call (INV-S2). An authorization that is not proven grants nothing.
 // 4. A grant is taken from the run's initiator alone, for the server for which it was asked.

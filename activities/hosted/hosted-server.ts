@@ -1,6 +1,6 @@
 /**
- * The `ToolServer` whose calls are made by a model's provider (docs/adr/0080). A list and a call are one request each to
- * the provider's Responses API; a call that continues a stored answer reads it before.
+ * The `ToolServer` whose calls are made by a model's provider (docs/adr/0080). A list and a call are one request each
+ * to the provider's Responses API; a call that continues a stored answer reads it before.
  *
  * It does not own when a call may leave: the gate does, as for every server.
  * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
@@ -11,8 +11,8 @@
  * 4. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
  *    worker lives.
  * 5. The provider executes what its stored answer says, and the workflow names that answer. So it is read first: unless
- *    it asks for this call, under this id alone, nothing is approved (INV-G1). A failure to read proves that nothing was
- *    sent.
+ *    it asks for this call, under this id alone, nothing is approved (INV-G1). A failure to read proves that nothing
+ *    was sent.
  * 6. A stored answer with several requests is continued once for each: one is approved, and the others are refused, in
  *    that branch alone (INV-G3).
  *

@@ -3,8 +3,8 @@
  *
  * 1. A schema is a server's text: who applies it bounds the time (`time-limit.ts`), since references may double the
  *    work at each level, and a pattern may take for ever. The length of a pattern bounds its compilation.
- * 2. A schema that cannot be used is told apart from one that a value fits: callers fail closed (INV-G4). A keyword that
- *    the validator would pass over, and that constrains values, makes a schema unusable.
+ * 2. A schema that cannot be used is told apart from one that a value fits: callers fail closed (INV-G4). A keyword
+ *    that the validator would pass over, and that constrains values, makes a schema unusable.
  */
 import {
   dereference,

@@ -67,7 +67,8 @@ export const LARGE_NUMBER =
   'a whole number beyond 9007199254740992, which may have been rounded; what the tool says in text is exact';
 
 /**
- * True if a number may be another one than was written: it is beyond those that are read exactly, such as ids of 64 bits.
+ * True if a number may be another one than was written: it is beyond those that are read exactly, such as ids of 64
+ * bits.
  * @param value nests no deeper than `MAX_NESTING`
  */
 export function holdsLargeNumber(value: unknown): boolean {

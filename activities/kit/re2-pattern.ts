@@ -1,8 +1,8 @@
 /**
  * A pattern of somebody else, which is searched for in linear time (RE2) and in little memory.
  *
- * The library lets each pattern keep 8 MiB of states between texts. Only its sets take a limit, so a pattern is a set of
- * one. Beyond the limit it computes states anew.
+ * The library lets each pattern keep 8 MiB of states between texts. Only its sets take a limit, so a pattern is a set
+ * of one. Beyond the limit it computes states anew.
  */
 import { RE2JS, RE2Set } from 're2js';
 

@@ -12,8 +12,8 @@ import { nodeCodeOf } from '../../contracts/errors.ts';
 const idle = (): void => {};
 
 /**
- * Returns a signal that aborts after this time. Node 20 collects a timeout to which only `AbortSignal.any` refers, and it
- * never fires; a listener keeps it.
+ * Returns a signal that aborts after this time. Node 20 collects a timeout to which only `AbortSignal.any` refers, and
+ * it never fires; a listener keeps it.
  */
 export function deadlineIn(ms: number): AbortSignal {
   const signal = AbortSignal.timeout(ms);

@@ -1,6 +1,6 @@
 /**
- * This `LedgerSink` sends one POST for each record over HTTP, signed as Standard Webhooks 1.0 says. A record is sent when
- * its run rolls or ends: too late to tell people of an open request.
+ * This `LedgerSink` sends one POST for each record over HTTP, signed as Standard Webhooks 1.0 says. A record is sent
+ * when its run rolls or ends: too late to tell people of an open request.
  *
  * 1. A 2xx answer acknowledges, and 409 is the receiver's report of a conflict; Temporal retries after every other
  *    answer.

@@ -29,7 +29,7 @@ const LONGEST_LABEL = 1_000;
 const LONGEST_URL = 2_048;
 /** Bytes of all requests of one answer, as canonical JSON; they are carried as long as somebody is asked. */
 const MOST_REQUEST_BYTES = 32_768;
-/** Characters, as JSON, above which requests are not even searched. Masks may shorten what was sent, so it may be that much longer. */
+/** Characters of JSON above which requests are not searched: masks may shorten what was sent. */
 const MOST_SEARCHED = 8 * MOST_REQUEST_BYTES;
 /** Bytes in UTF-8; the sealed form is a third longer. */
 const MOST_STATE_BYTES = 32_768;

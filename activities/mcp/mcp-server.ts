@@ -7,8 +7,8 @@
  * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
  *    questions, so is each leg.
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
- *    the call for its session or protocol version (`session-refusal.ts`). It is never opened after the server has asked something. A kept
- *    session counts as the first.
+ *    the call for its session or protocol version (`session-refusal.ts`). It is never opened after the server has asked
+ *    something. A kept session counts as the first.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
  */

@@ -5,8 +5,8 @@
  *
  * It does not own what else a failure proves (`classify-failure.ts`), or how often a session is opened
  * (`mcp-server.ts`).
- * 1. A call is sent again after it (INV-X1), so only proof counts: the status, and the whole of the words, with which an
- *    SDK's transport answers before it reads the method. Tools speak of sessions of their own, and servers pass on
+ * 1. A call is sent again after it (INV-X1), so only proof counts: the status, and the whole of the words, with which
+ *    an SDK's transport answers before it reads the method. Tools speak of sessions of their own, and servers pass on
  *    status and words of what they call.
  * 2. A lost session (404) is proven only to a request that named one.
  * 3. An empty 404 is no such word. It proves that a session is gone only of one that was kept without a call, as MCP
@@ -55,7 +55,7 @@ const SESSION_GONE: ReadonlySet<string> = new Set([
 ]);
 const SESSION_GONE_BY_NAME = 'Session not found: '; // Java
 
-/** With status 400: no session that the server knows was named. Servers of 2025-11-25 look at this before the version. */
+/** With status 400: the server knows no such session. Servers of 2025-11-25 look at this before the version. */
 const WITHOUT_SESSION: ReadonlySet<string> = new Set([
   'Bad Request: Server not initialized', // TypeScript, Kotlin
   'Bad Request: Mcp-Session-Id header is required', // TypeScript, Kotlin

@@ -30,8 +30,8 @@ import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
 /**
- * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would retry a paid request for
- * ever. The result holds the answer, and more beside it.
+ * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would retry a paid request
+ * for ever. The result holds the answer, and more beside it.
  */
 const MOST_ANSWER_BYTES = 1_048_576;
 export const MOST_RESULT_BYTES = 1_500_000;

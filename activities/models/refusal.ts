@@ -144,7 +144,7 @@ function reportOf(error: unknown): Report {
 
 const MOST_BODY_CHARACTERS = 10_000;
 
-/** Anthropic's package gives an error that is the first event of a stream the status 500 or 529, and its text as body. */
+/** Anthropic's package gives an error that begins a stream the status 500 or 529, and its text as body. */
 function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
   if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
   if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;

@@ -2,8 +2,8 @@
  * Asks OpenAI's Responses API for a model step with hosted tools: tools of MCP servers that the provider calls itself
  * (docs/adr/0080). The AI SDK serves all other steps: it drops requests for approval when nothing is stored.
  *
- * 1. A step executes nothing: it never carries `approve: true`. A call that was made is told as `mcp_call`; any other as
- *    request and refusal.
+ * 1. A step executes nothing: it never carries `approve: true`. A call that was made is told as `mcp_call`; any other
+ *    as request and refusal.
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. To ask again might call again, so the provider is asked nothing more with hosted

@@ -1,8 +1,9 @@
 /**
  * Sends a digest: one message of what several runs have to tell (docs/adr/0086).
  *
- * 1. A digest has pointers alone. What it says of a request is read of the run when it is sent, and only of a run of this
- *    deployment, by Temporal's word. So a forged pointer tells nothing that is not there, and nobody for whom it is not.
+ * 1. A digest has pointers alone. What it says of a request is read of the run when it is sent, and only of a run of
+ *    this deployment, by Temporal's word. So a forged pointer tells nothing that is not there, and nobody for whom it
+ *    is not.
  * 2. A message has one id for all tries. Each try reads anew: what was decided meanwhile is not told.
  * 3. A run that does not answer holds the others up for about two minutes; then its news are counted, and not named.
  */

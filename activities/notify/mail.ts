@@ -5,8 +5,8 @@
  *    the address that was judged. A password goes out over TLS alone, or to this machine.
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
- * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more by this worker and not for an hour.
+ * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and
+ *    whose answer did not come, is sent once more by this worker and not for an hour.
  * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
  * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */

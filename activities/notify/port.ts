@@ -1,11 +1,11 @@
 /**
  * A channel tells people of requests: a webhook, mail, a chat.
  *
- * 1. `send` returns once the receiver has taken the message. Every other end is an error: `MESSAGE_UNDELIVERED` is tried
- *    again, `MESSAGE_REFUSED` is final.
+ * 1. `send` returns once the receiver has taken the message. Every other end is an error: `MESSAGE_UNDELIVERED` is
+ *    tried again, `MESSAGE_REFUSED` is final.
  * 2. A message has one id, the same for each try, by which a receiver knows a repetition.
- * 3. Text of models and servers stays data: nothing in it becomes markup, a mention or a header. No channel makes a link
- *    of it; mail programs make links of addresses in plain text, so `://` is written apart there.
+ * 3. Text of models and servers stays data: nothing in it becomes markup, a mention or a header. No channel makes a
+ *    link of it; mail programs make links of addresses in plain text, so `://` is written apart there.
  * 4. No error quotes the message, an address of a person, or what the receiver said but for a code of its protocol.
  * 5. A message gives nobody a right and asks for none: who may decide is asked where the decision arrives.
  */

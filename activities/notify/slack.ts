@@ -7,8 +7,8 @@
  *    before is looked for by its id, which stands in its metadata; without the scope to look, it is posted again.
  * 3. Buttons bind the digest that the message shows, and carry no right: who presses them is asked by the gateway
  *    (`gateway/slack/`). Approve stands only under a request whose arguments are all shown.
- * 4. The message that tells of a decision takes its buttons out of the thread, if the bot may read there. Where it may not,
- *    or Slack does not answer, they stay: a press is then told who decided.
+ * 4. The message that tells of a decision takes its buttons out of the thread, if the bot may read there. Where it may
+ *    not, or Slack does not answer, they stay: a press is then told who decided.
  * 5. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
  */
 import { z } from 'zod';
@@ -114,7 +114,10 @@ function postedIn({ messages }: Fields): readonly z.infer<typeof Posted>[] {
   return Array.isArray(messages) ? messages.flatMap((each) => Posted.safeParse(each).data ?? []) : [];
 }
 
-/** Looks for a message that an earlier try may have posted. Slack's reading methods take forms alone. @returns its `ts` */
+/**
+ * Looks for a message that an earlier try may have posted. Slack's reading methods take forms alone.
+ * @returns its `ts`
+ */
 async function found(ask: Ask, channel: string, { id, thread }: Message): Promise<string | undefined> {
   const oldest = String(Math.floor(Date.now() / 1_000) - LOOK_BACK_SECONDS);
   const page = { channel, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true', oldest };

@@ -185,8 +185,8 @@ function refuseUnknown(name: string, names: readonly string[]): void {
     throw new ConditionInvalid(`calls ${name.slice(0, 64)}, which is not one of ${names.join(', ')}`);
 }
 
-// Anybody may write a run's own policy, so conditions are evaluated within limits of time. One has failed (INV-G4) if it
-// throws, says neither true nor false, or runs out of time; the rules say what follows.
+// Anybody may write a run's own policy, so conditions are evaluated within limits of time. One has failed (INV-G4) if
+// it throws, says neither true nor false, or runs out of time; the rules say what follows.
 
 /** Limit of one condition, in which no other work runs. Conditions take microseconds each. */
 const CONDITION_MS = 50;

@@ -227,7 +227,7 @@ function redactOf({ policy: { redact = [] } }: PolicyConfig, tool: OfferedTool):
   return places.length === 0 ? {} : { redact: [...places] };
 }
 
-/** True if the model called a hosted tool as one of ours, or one of ours as a hosted one: nobody could make such a call. */
+/** True if the model called a hosted tool as one of ours, or the reverse: nobody could make such a call. */
 function isMisdirected({ approvalRequestId }: ProposedCall, { hosted }: OfferedTool): boolean {
   return (approvalRequestId === undefined) !== (hosted === undefined);
 }
@@ -313,7 +313,7 @@ export class ArgumentChecker {
     });
   }
 
-  /** @param definitionHash of the definition that has the schema: under another, calls of another tool would be checked by it */
+  /** @param definitionHash of the definition that has the schema, under which it is kept */
   check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {
     const known = this.#kept.get(definitionHash) ?? this.#built(definitionHash, schema);
     const answer = typeof known === 'string' ? known : attempt(() => known.problems(args));

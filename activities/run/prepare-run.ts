@@ -103,7 +103,7 @@ export function createPrepareRun(
   };
 }
 
-/** Returns nothing if no rule tells anybody: such a run has no event more. A run gathers nothing itself (docs/adr/0086). */
+/** Returns nothing if no rule tells anybody. A run gathers nothing itself (docs/adr/0086). */
 function notifyOf({ policy }: Config): Pick<PreparedRun, 'notify'> {
   const routes = policy.notify ?? [];
   const tells = [routes, ...(policy.rules ?? []).map((rule) => rule.notify ?? [])];

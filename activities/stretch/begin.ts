@@ -1,6 +1,6 @@
 /**
- * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers, and
- * takes the first stretch (docs/adr/0062).
+ * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers,
+ * and takes the first stretch (docs/adr/0062).
  *
  * 1. Only the check fails the activity, and a provider that calls where it is asked for a list. A list that does not
  *    come, and a model that does not answer, are left to the run; a model's final refusal is told to it.
@@ -26,7 +26,7 @@ export interface BeginParts extends StretchParts {
   readonly discoverTools?: ToolActivities['discoverTools'] | undefined;
 }
 
-/** A prepared run travels with each heartbeat. One that is larger lists its tools and takes its first stretch itself. */
+/** A prepared run travels with each heartbeat. A larger one lists its tools and takes its first stretch itself. */
 export const MOST_BEGUN_BYTES = 65_536;
 
 /** Time of the lists and the model steps; a step of a later stretch has as much. */

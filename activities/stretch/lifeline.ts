@@ -130,7 +130,8 @@ export class Lifeline {
   async #cancelled(): Promise<void> {
     this.#steps.abort(new CancelledFailure('The run no longer wants this stretch.'));
     const { workflowExecution } = this.#context.info;
-    // Each heartbeat from now on says the same, and asks again. One question at a time is enough for a run that is slow.
+    // Each heartbeat from now on says the same, and asks again. One question at a time is enough for a run that is
+    // slow.
     if (workflowExecution === undefined || this.#isAsking) return;
     const { workflowId, runId } = workflowExecution;
     this.#isAsking = true;
@@ -146,8 +147,8 @@ export class Lifeline {
 }
 
 /**
- * Runs another activity inside of a stretch: it sees the same facts of Temporal, and a cancellation and heartbeats of its
- * own.
+ * Runs another activity inside of a stretch: it sees the same facts of Temporal, and a cancellation and heartbeats of
+ * its own.
  * @param signal ends the inner activity; its reason is a `CancelledFailure`
  * @param hear takes the details of its heartbeats, which go no further: the record of the stretch is its heartbeat, and
  * those of inner activities would replace it

@@ -214,8 +214,8 @@ class Attempt {
 
 /**
  * Reads what an attempt before this one has left.
- * @throws if it cannot be read: calls may have left by it, so another worker has to try. One of a wrong form is nobody's,
- * and ends the run
+ * @throws if it cannot be read: calls may have left by it, so another worker has to try. One of a wrong form is
+ * nobody's, and ends the run
  */
 export function recordLeft(): BeginRecord {
   const details: unknown = activityInfo().heartbeatDetails;

@@ -115,8 +115,8 @@ export class ConfiguredClient {
   }
 
   /**
-   * A server may state several ways in which it takes a secret, and take one of them from this client. One that does not
-   * know the client has acted on nothing: the request is sent once more in the other way.
+   * A server may state several ways in which it takes a secret, and take one of them from this client. One that does
+   * not know the client has acted on nothing: the request is sent once more in the other way.
    */
   async #asClient(ask: TokenAsk, key: ProofKey | undefined, shown: string[]): Promise<TokenEndpointResponse> {
     const posts = this.#posts;
@@ -248,7 +248,8 @@ function isClientRefusal(error: unknown): boolean {
 
 /**
  * Returns the secret and the forms that a scrubber of the plain secret would not know: its form encoding, and base64 of
- * that together with the client id (RFC 6749 §2.3.1), as we send it, as stricter writers encode it, and as servers read it.
+ * that together with the client id (RFC 6749 §2.3.1), as we send it, as stricter writers encode it, and as servers read
+ * it.
  */
 function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];

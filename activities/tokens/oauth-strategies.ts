@@ -9,8 +9,8 @@
  *    The ID-JAG that a provider gives goes to the configured issuer only, and only if it is for that issuer and no
  *    wider than asked. Its claims serve to refuse; verifying its signature is the work of that issuer.
  * 3. All of these are secrets (INV-S1). None reaches the tool server: an issued token that equals one is refused.
- * 4. If so configured, a token is ended at its issuer (RFC 7009) when the call is over. Nothing waits for that. What the
- *    issuer was sent is never ended, also if it answers with that: it is its sender's, who may use it elsewhere.
+ * 4. If so configured, a token is ended at its issuer (RFC 7009) when the call is over. Nothing waits for that. What
+ *    the issuer was sent is never ended, also if it answers with that: it is its sender's, who may use it elsewhere.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';

@@ -1,6 +1,6 @@
 /**
- * In trust mode `signed` this file proves that the run was started by the person its spec names, when a run is prepared,
- * and again before its tools are listed or called.
+ * In trust mode `signed` this file proves that the run was started by the person its spec names, when a run is
+ * prepared, and again before its tools are listed or called.
  *
  * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants.
  *    Whatever a workflow says of these is compared with what was signed. Who calls a server follows from the signed
@@ -114,8 +114,8 @@ async function judgeSpec(
 }
 
 /**
- * Refuses a captured spec that starts a run later. The time that counts is when the run began, not when a worker took it
- * up. Once retention removed the first execution nobody can tell (0025).
+ * Refuses a captured spec that starts a run later. The time that counts is when the run began, not when a worker took
+ * it up. Once retention removed the first execution nobody can tell (0025).
  */
 async function assertStartedInTime(
   { readExecution, taskQueue }: StartProofParts,

@@ -39,7 +39,10 @@ export interface Vault {
   write(ref: string, entry: VaultEntry, expected: VaultVersion | undefined): Promise<VaultVersion | undefined>;
   /** @returns false if another writer was first */
   remove(ref: string, expected: VaultVersion): Promise<boolean>;
-  /** Sorted by reference. @param onUnread hears of each entry that cannot be read; without it, the first fails the list */
+  /**
+   * Sorted by reference.
+   * @param onUnread hears of each entry that cannot be read; without it, the first fails the list
+   */
   list(onUnread?: OnUnread): Promise<readonly ListedEntry[]>;
 }
 

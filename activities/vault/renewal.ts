@@ -72,8 +72,8 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
 }
 
 /**
- * Writes the intent, and repeats until the vault confirms it: one that was written but not acknowledged would run out as
- * a lost grant. Returns undefined if another worker was first.
+ * Writes the intent, and repeats until the vault confirms it: one that was written but not acknowledged would run out
+ * as a lost grant. Returns undefined if another worker was first.
  * @throws what the vault said if nothing was written
  */
 async function begin<Value>(

@@ -1,6 +1,6 @@
 // This service, as built into dist/ and wired like its own worker. Lane `steps`: stretches are switched off.
-// Worker, starter and approver share this process, as in the other peers. In the configuration `repeatable` matters most:
-// the operator says which tools may be called again, and only such calls go into a stretch.
+// Worker, starter and approver share this process, as in the other peers. In the configuration `repeatable` matters
+// most: the operator says which tools may be called again, and only such calls go into a stretch.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

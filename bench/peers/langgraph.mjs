@@ -1,6 +1,6 @@
 // LangChain's agent on LangGraph, with its human-in-the-loop middleware and the PostgreSQL checkpointer, as documented.
-// There is no worker: the process that brings the decision runs the rest. Lane `sync` commits each checkpoint before the
-// next step starts.
+// There is no worker: the process that brings the decision runs the rest. Lane `sync` commits each checkpoint before
+// the next step starts.
 import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';

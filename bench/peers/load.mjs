@@ -13,7 +13,8 @@ const TICK_MS = 10;
  * @property {readonly string[]} databases
  * @property {Readonly<Record<string, number>>} [pids] of further processes whose time counts
  * @property {boolean} [undecided] nobody is asked
- * @property {(run: string, deciding: () => void) => Promise<unknown>} run calls `deciding` just before the decision is sent
+ * @property {(run: string, deciding: () => void) => Promise<unknown>} run calls `deciding` just before the decision is
+ * sent
  * @property {() => Promise<object>} [details] of the last run
  * @property {() => Promise<void>} close
  */

@@ -1,6 +1,6 @@
-// `node bench/peers/servers.mjs up` builds and starts what the comparison needs, on loopback: a PostgreSQL, and a Temporal
-// server whose stores are in it. `down` ends both. Everything lies in .build/peers-servers. PostgreSQL 15 or newer and
-// Go 1.26 must be installed.
+// `node bench/peers/servers.mjs up` builds and starts what the comparison needs, on loopback: a PostgreSQL, and a
+// Temporal server whose stores are in it. `down` ends both. Everything lies in .build/peers-servers. PostgreSQL 15 or
+// newer and Go 1.26 must be installed.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   appendFileSync,

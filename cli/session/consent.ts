@@ -46,7 +46,7 @@ export function assertRead(runId: string, { yes, digest }: Asked): void {
   );
 }
 
-/** Makes an id for a message of a person. Temporal UI shows it beside the update, so it says who answers what, and how. */
+/** Makes an id for a message of a person. Temporal UI shows it, so it says who answers what, and how. */
 export function messageIdOf(kind: string, callId: string, by: string): string {
   return `${kind}-${callId}-by-${by.slice(0, 100)}-${randomUUID().slice(0, 13)}`;
 }

@@ -65,7 +65,7 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
   }
 }
 
-/** YAML also has numbers in other forms than JSON, such as hexadecimal digits (YAML 1.2.2 §10.3.2): up to 2^53 they are exact. */
+/** YAML also has numbers in hexadecimal and octal digits (YAML 1.2.2 §10.3.2): up to 2^53 they are exact. */
 function isAsWritten(source: string, value: number): boolean {
   if (!Number.isFinite(value)) return false;
   if (/^[-+]?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?$/.test(source)) return changedNumber(source) === undefined;

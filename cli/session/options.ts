@@ -110,7 +110,7 @@ function asPort(given: string): number {
 }
 export const port = (help: string) => parsed(asPort, '<number>', help);
 
-/** Whoever edits arguments may look for two requests whose digests begin alike: nobody finds any that share 128 bits. */
+/** An editor of arguments may look for two requests whose digests begin alike: nobody finds 128 equal bits. */
 export const DIGEST_CHARACTERS = 32;
 
 /** @param wrong said where it is not hexadecimal, or shorter than `least` */

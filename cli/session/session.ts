@@ -321,7 +321,10 @@ export interface SessionOptions extends GlobalOptions {
 const DEFAULT_DEADLINE_SECONDS = 10;
 const SETUP_CHECK_MS = 2_000;
 
-/** Connects for the time of `use`. @param servers gives the target of each authorization, once the settings are known */
+/**
+ * Connects for the time of `use`.
+ * @param servers gives the target of each authorization, once the settings are known
+ */
 export async function withSession<T>(
   terminal: Terminal,
   options: SessionOptions,

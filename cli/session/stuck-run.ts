@@ -3,7 +3,8 @@
  * replays it.
  *
  * 1. A run counts as stuck only if its history says that a task has failed, or a worker has answered that it cannot
- *    replay the run: one that waits has no task until something comes. A run that no worker serves is not read like this.
+ *    replay the run: one that waits has no task until something comes. A run that no worker serves is not read like
+ *    this.
  * 2. A command that shows such a run says up to which event it was read.
  */
 import { troubleOf, unreadableBy } from '../../client/engine/trouble.ts';

@@ -1,11 +1,11 @@
 /**
- * Runs a verb from its row in a table. The row says what the verb takes, what its help says and what it does. Everything
- * else every verb does alike: help, session, output, errors and exit code.
+ * Runs a verb from its row in a table. The row says what the verb takes, what its help says and what it does.
+ * Everything else every verb does alike: help, session, output, errors and exit code.
  *
  * 1. With --json, standard output holds only JSON: one document, or one per line for events over time.
- * 2. Nothing from a model, tool or server reaches a terminal that hides, moves or covers its neighbours, in either form:
- *    no control, bidirectional or zero-width character, no right-to-left letter, no combining mark. Answers of runs keep
- *    their script; they stand alone in their lines.
+ * 2. Nothing from a model, tool or server reaches a terminal that hides, moves or covers its neighbours, in either
+ *    form: no control, bidirectional or zero-width character, no right-to-left letter, no combining mark. Answers of
+ *    runs keep their script; they stand alone in their lines.
  */
 import { once } from 'node:events';
 import { type Command, CommanderError } from 'commander';
@@ -95,7 +95,7 @@ export function safeJson(value: unknown): string {
   return escapedWhere(JSON.stringify(value), (char) => visible(char) !== char);
 }
 
-/** Escapes a text whose invisible characters stand only in quoted strings; line breaks and letters of any script stay. */
+/** Escapes a text whose invisible characters stand only in quoted strings; line breaks and letters stay. */
 export function escapedInvisible(text: string): string {
   return escapedWhere(text, (char) => unhidden(char) !== char);
 }

@@ -1,6 +1,6 @@
 /**
- * Implements `countersign catalog export` and `import`: a catalog's settings as a file for review, which is read in this
- * shape or the older one.
+ * Implements `countersign catalog export` and `import`: a catalog's settings as a file for review, which is read in
+ * this shape or the older one.
  *
  * 1. The same catalog always gives the same text: tools are sorted, and times and everything that only a refresh
  *    changes are left out.

@@ -1,6 +1,6 @@
 /**
- * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`. One person
- * decides one call, or several calls in the same way.
+ * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`. One
+ * person decides one call, or several calls in the same way.
  *
  * 1. A decision applies to the request as the run shows it now, with its digest recomputed (INV-G2); what else holds of
  *    one answer is said in `session/consent.ts`.

@@ -1,4 +1,4 @@
-/** Implements `countersign gate`: the gate as an MCP server for a program that starts it, over standard input and output. */
+/** Implements `countersign gate`: the gate as an MCP server over standard input and output. */
 import { GateConfig } from '../../contracts/schemas/gateway.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Dispatch, Initiator } from '../../contracts/schemas/run-spec.ts';

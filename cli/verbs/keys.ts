@@ -1,6 +1,6 @@
 /**
- * Implements `countersign keys`: it makes a zone's sealing key pair, lists and changes the keys that sign, and makes the
- * key with which workers prove what they write (docs/adr/0047).
+ * Implements `countersign keys`: it makes a zone's sealing key pair, lists and changes the keys that sign, and makes
+ * the key with which workers prove what they write (docs/adr/0047).
  */
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';

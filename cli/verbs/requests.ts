@@ -136,7 +136,7 @@ export function requestsAnswer(
   };
 }
 
-/** Names whoever asks, or somebody of the rule, if the run would take their word now; with the group by which it would. */
+/** Names the asker, or somebody of the rule, if the run would take their word now; and the group by which. */
 function deciderOf(request: ApprovalRequest, { as, group = [] }: Showing, now: number): string {
   const rule = ruleAt(request.approvers, now - Date.parse(request.openedAt));
   const inGroups = (id: string, groups: readonly string[]): string =>

@@ -35,7 +35,7 @@ type Describe<Fact extends LedgerFact> = {
   readonly [Kind in Fact['kind']]: (fact: Extract<Fact, { readonly kind: Kind }>) => string;
 };
 
-/** Says what a fact tells beyond its kind and call. Free text of people and models is cut; the JSON form has all of it. */
+/** Says what a fact tells beyond its kind and call. Free text is cut; the JSON form has all of it. */
 const ABOUT: Describe<RunFact> = {
   'run.started': ({ agent, model, initiator, tenant, servers }) =>
     `${said(agent)} on ${said(model)} for ${said(initiator)}, tenant ${said(tenant)}; servers: ${listed(servers) || 'none'}`,

@@ -2,7 +2,8 @@
  * Reads artifacts from the workers' bucket (`activities/artifacts/bucket.ts`), or from their folder.
  *
  * 1. The connection uses TLS, except to this machine. No more of an answer is read than the artifact has bytes.
- * 2. The content is checked against its hash, wherever it comes from. No error quotes credentials or the text of an answer.
+ * 2. The content is checked against its hash, wherever it comes from. No error quotes credentials or the text of an
+ *    answer.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

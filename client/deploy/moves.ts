@@ -59,7 +59,7 @@ interface Standing {
   readonly attempts: number;
 }
 
-/** Returns undefined if the execution is gone. This only reads: an answer that does not come leaves nothing of the run uncertain. */
+/** Returns undefined if the execution is gone. This only reads: a lost answer leaves nothing uncertain. */
 export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
   const { client, namespace } = engine;
   const found = await engine.call('', async () =>

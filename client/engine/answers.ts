@@ -1,6 +1,6 @@
 /**
- * Looks at answers of workflows before they are used: anybody who may write to the namespace can run one that answers in
- * any way.
+ * Looks at answers of workflows before they are used: anybody who may write to the namespace can run one that answers
+ * in any way.
  */
 import type { z } from 'zod';
 import { assertEnds } from '../../contracts/schemas/parse.ts';

@@ -32,7 +32,7 @@ const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 const DEADLINE_MS = 10_000;
 /** Deadline of a message where the caller names none: a lost workflow task is repeated after 10 s (docs/adr/0067). */
 const MESSAGE_DEADLINE_MS = 20_000;
-/** A hundred years. gRPC has no words for some longer times: it throws outside of every promise, which ends the process. */
+/** A hundred years. For some longer times gRPC throws outside of every promise, which ends the process. */
 const LONGEST_MS = 3_153_600_000_000;
 /** Time after which an execution that took no more updates is asked again: it continues as new meanwhile. */
 const FULL_PAUSE_MS = 500;
@@ -139,7 +139,7 @@ export class Engine {
     }
   }
 
-  /** Lists the executions that a query matches, newest first (`listExecutions`). Each page has a deadline of its own. */
+  /** Lists the executions that a query matches, newest first. Each page has a deadline of its own. */
   async *list(query: string): AsyncGenerator<WorkflowExecutionInfo> {
     const pages = listExecutions(this.client, query)[Symbol.asyncIterator]();
     for (;;) {

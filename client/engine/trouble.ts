@@ -134,7 +134,7 @@ function wayOut(about: Subject): string {
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }
 
-/** Returns the answer of a worker by which the next workflow task fails as the query did, if the error comes from one. */
+/** Returns the worker's answer by which the next workflow task fails as this query did; undefined if there is none. */
 export function unreadableBy({ cause }: CountersignError): Error | undefined {
   return isQueryAnswer(cause, UNREPLAYABLE) || isQueryAnswer(cause, KEY_GONE) ? cause : undefined;
 }
@@ -214,8 +214,8 @@ function advised(message: string, then: string): string {
 export type Subject = string | CatalogIdentity;
 
 /**
- * Names a subject: `title` begins a sentence; `missing` and `notThere` are code and message if it does not exist, `stuck`
- * is the code if it can finish no workflow task.
+ * Names a subject: `title` begins a sentence; `missing` and `notThere` are code and message if it does not exist,
+ * `stuck` is the code if it can finish no workflow task.
  */
 export function namingOf(subject: Subject) {
   if (typeof subject === 'string')

@@ -75,7 +75,7 @@ export class Tickets {
   #retention: Promise<number | undefined> | undefined;
   readonly #engine: Engine;
   readonly #options: TicketOptions;
-  /** Ticket id → the delivery that is under way. An equal call of this process waits for it, and so finds no old outcome. */
+  /** Ticket id → the delivery under way. An equal call of this process waits for it, and finds no old outcome. */
   readonly #telling = new Map<string, Promise<void>>();
 
   constructor(engine: Engine, options: TicketOptions) {

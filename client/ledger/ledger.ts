@@ -1,6 +1,6 @@
 /**
- * Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. It also reads
- * what goes with a ledger: the conversation, and the lists of tools that it names by hash.
+ * Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. It also
+ * reads what goes with a ledger: the conversation, and the lists of tools that it names by hash.
  */
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
@@ -78,7 +78,7 @@ const MOST_ENTRIES = 200;
 
 /**
  * Returns the list of this server's tools, each with its definition and hash; undefined if the run has listed none.
- * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT`
+ * @throws CountersignError `ARTIFACT_MISSING` also without access to the store, `ARTIFACT_CORRUPT`
  */
 export async function readPinnedTools(
   client: Client,
@@ -96,7 +96,7 @@ export async function readPinnedTools(
   return await readToolList(source.artifacts, ref, `list of tools of ${server}`, { runId: source.workflowId });
 }
 
-/** @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT` */
+/** @throws CountersignError `ARTIFACT_MISSING` also without access to the store, `ARTIFACT_CORRUPT` */
 export async function readToolList(
   artifacts: ArtifactReader | undefined,
   ref: ArtifactRef,

@@ -1,6 +1,6 @@
 /**
- * Tells whether a copy of a ledger differs from the run's only in times. A query can cause that, and nobody: entries are
- * written, and copied, with the clock of an earlier workflow task than a worker that rebuilds the run has.
+ * Tells whether a copy of a ledger differs from the run's only in times. A query can cause that, and nobody: entries
+ * are written, and copied, with the clock of an earlier workflow task than a worker that rebuilds the run has.
  *
  * 1. For each entry that differs, both times are those of workflow tasks, and the copy's time is not the later one.
  * 2. The facts are the same, but for deadlines that were counted from such a time, which differ by as much.

@@ -60,8 +60,8 @@ type Answer = Decision | Provision | Authorization | Resolution;
 type RunSaid = Said & { readonly purpose: keyof typeof UPDATES };
 
 /**
- * Their answers repeat nothing of the message. A namespace writer could use up an update id that can be computed, and the
- * run would never be asked (docs/adr/0048).
+ * Their answers repeat nothing of the message. A namespace writer could use up an update id that can be computed, and
+ * the run would never be asked (docs/adr/0048).
  */
 const UNREPEATED: readonly RunSaid['purpose'][] = ['say', 'stop'];
 
@@ -88,7 +88,8 @@ export class RunHandle {
 
   /**
    * Reads the requests of the current turn, open and decided.
-   * @throws CountersignError `DIGEST_MISMATCH` if a request's fields do not give its digest, or the answer is no such list
+   * @throws CountersignError `DIGEST_MISMATCH` if a request's fields do not give its digest, or the answer is no such
+   * list
    */
   async requests(): Promise<readonly ApprovalRequest[]> {
     return readRequests(this.runId, await this.#query(QUERIES.requests));
@@ -182,7 +183,7 @@ export class RunHandle {
     return await this.#send<Advance>(say, said, messageId);
   }
 
-  /** Ends the run: open requests are cancelled; calls in flight finish or are cancelled. A stop sent twice counts once. */
+  /** Ends the run: open requests are cancelled, calls in flight finish or are. A stop sent twice counts once. */
   async stop(input: z.input<typeof Stop>): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
     const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
@@ -219,7 +220,8 @@ export class RunHandle {
   }
 
   /**
-   * Waits for the end of the run. Once Temporal has answered, pauses of it do not end a wait that is longer than a call.
+   * Waits for the end of the run. Once Temporal has answered, pauses of it do not end a wait that is longer than a
+   * call.
    * @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
    * @param onPause called once for each period in which no worker polls the run's queue, or Temporal does not answer
    * @param signal ends the wait; the run goes on
@@ -256,7 +258,7 @@ export class RunHandle {
 
   /**
    * Reads the definitions of a server's tools as this run has them; undefined if it has listed none of that server.
-   * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT`
+   * @throws CountersignError `ARTIFACT_MISSING` also without access to the store, `ARTIFACT_CORRUPT`
    */
   async tools(server: string): Promise<ServerTools | undefined> {
     return await this.#engine.query(this.runId, () => readPinnedTools(this.#engine.client, this.#source, server));

@@ -98,7 +98,7 @@ export async function* watchRun(
 
 type Read = <T>(act: () => Promise<T>) => Promise<T>;
 
-/** Reads from one execution. Before it asks again, it looks whether a reset has replaced it: it may never answer then. */
+/** Reads from one execution. Before it asks again, it looks whether a reset has replaced it. */
 function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): Read {
   return async (act) => {
     let hasFailed = false;
@@ -244,7 +244,11 @@ const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-/** Waits in calls that last as long as the run. @returns what the workflow returns @throws CountersignError, or `TimeIsUp` */
+/**
+ * Waits in calls that last as long as the run.
+ * @returns what the workflow returns
+ * @throws CountersignError, or `TimeIsUp`
+ */
 export async function endOfRun(
   engine: Engine,
   workflowId: string,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { HttpUrl, Identifier, Name, Secret } from './json.ts';
 
-/** Gathers for so long what runs have to tell, and tells it in one message. Absent: what happens to one run in one moment. */
+/** Gathers for so long what runs have to tell into one message. Absent: what one run tells in one moment. */
 const digest = z.strictObject({ seconds: z.int().min(1).max(86_400) }).optional();
 
 /** Time limit of one try. */
@@ -58,7 +58,7 @@ const mentions = {
 
 export const SlackChannel = z.strictObject({
   kind: z.literal('slack'),
-  /** Token of a bot with the scope `chat:write`; with `channels:history` (or `groups:history`) no message comes twice. */
+  /** Token of a bot with `chat:write`; with `channels:history` (or `groups:history`) no message comes twice. */
   token: Secret,
   channel: z.string().regex(/^[CDG][A-Z0-9]{2,20}$/, 'must be the id of a conversation, such as C024BE91L'),
   /** Messages have buttons, which a gateway with `gateway.slack` answers. */

@@ -151,8 +151,8 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
     /**
-     * For provider `openai`: what answers asks before each call of a hosted server, as `require_approval: always` wants.
-     * Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
+     * For provider `openai`: what answers asks before each call of a hosted server, as `require_approval: always`
+     * wants. Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
      */
     asksBeforeCalls: z.boolean().optional(),
     /** The provider keeps answers of steps with hosted servers, so that a call continues the one that asks for it. */
@@ -257,11 +257,11 @@ export const Config = z.strictObject({
         .strictObject({
           /** Model steps of one stretch. 0: each model step and each call is an activity of its own. */
           turns: z.int().min(0).max(100).default(10),
-          /** No further model step begins after this time. A message to the model waits for it, and for a turn begun in it. */
+          /** No further model step begins after this time; a message waits for it, and for a turn begun in it. */
           seconds: z.int().min(1).max(300).default(15),
           /**
-           * Bytes of the answers and results of one stretch; its record travels with each heartbeat. A further model step,
-           * or the results of a turn, may come on top: together they stay below the 2 MiB of a payload.
+           * Bytes of the answers and results of one stretch; its record travels with each heartbeat. A further model
+           * step, or the results of a turn, may come on top: together they stay below the 2 MiB of a payload.
            */
           bytes: z.int().min(16_384).max(393_216).default(262_144),
         })
@@ -280,7 +280,7 @@ export const Config = z.strictObject({
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
       /** Runs can say where they wait, to the query `__stack_trace`. A replay then costs twice as much. */
       stackTraces: z.boolean().default(false),
-      /** Runs stay with the build that they began on, and move when they continue as new. Absent: any worker takes any run. */
+      /** Runs stay with their build, and move when they continue as new. Absent: any worker takes any run. */
       deployment: z.strictObject({ name: DeploymentName }).optional(),
     })
     .prefault({}),

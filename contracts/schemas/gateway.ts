@@ -105,13 +105,13 @@ const GateKey = z.strictObject({
   ...person,
 });
 
-/** The gate as an MCP server, at `/mcp`: agents that run elsewhere call tools of catalogs through it (docs/guide/gate.md). */
+/** The gate as an MCP server, at `/mcp`: agents elsewhere call tools of catalogs by it (docs/guide/gate.md). */
 export const GateConfig = z.strictObject({
   /** Servers that are offered; absent: every server with a catalog. */
   servers: z.array(Name).max(100).optional(),
   /** The URL under which clients reach the gateway; default: `signIn.publicUrl`. */
   publicUrl: HttpUrl.optional(),
-  /** What the claim `aud` of a client's token must name; default: the URL of `/mcp` (RFC 8707). Never `oidc.audience`. */
+  /** Audience that a client's token must name; default: the URL of `/mcp` (RFC 8707). Never `oidc.audience`. */
   audience: z.string().min(1).max(1_000).optional(),
   /** Longest time for which a call is held for its outcome. MCP clients give up after 60 s by default. */
   holdSeconds: z.int().min(1).max(3_600).default(50),

@@ -168,8 +168,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   /** The server works on the newest dispatch as a task, at most until this time. */
   fact('task.begun', { callId, attempt: z.int(), until: z.string() }),
   /**
-   * The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit. With
-   * `retry-after` and no limit of ours the server has refused it for more than a minute, each time recorded.
+   * The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit.
+   * With `retry-after` and no limit of ours the server has refused it for more than a minute, each time recorded.
    */
   fact('held', { callId, by: HeldBy, code: z.string() }),
   fact('outcome', {

@@ -10,7 +10,9 @@ const MessageRequest = z.strictObject({
   generation: z.int().positive(),
   server: z.string(),
   tool: z.string(),
-  /** JSON as lists show it, without what policy redacts: long strings are cut each by itself, and all after 500 characters. Empty in a digest where they are not known any more. */
+  /**
+   * JSON as lists show it, redacted and cut after 500 characters. Empty in a digest that does not know them any more.
+   */
   arguments: z.string(),
   who: z.string(),
   deadline: z.string(),
@@ -53,7 +55,8 @@ const OfSeveralRuns = z.strictObject({
 export const WebhookMessage = z.union([OfOneRun, OfSeveralRuns]);
 export type WebhookMessage = z.infer<typeof WebhookMessage>;
 
-// Workers write this into buttons of Slack's messages, and gateways read it from the press of one (Block Kit, `block_actions`).
+// Workers write this into buttons of Slack's messages, and gateways read it from the press of one (Block Kit,
+// `block_actions`).
 
 /** Ids of the actions; a message may outlive the release that wrote it. */
 export const SLACK_ACTIONS = { approve: 'countersign_approve', reject: 'countersign_reject' } as const;

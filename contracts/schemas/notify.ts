@@ -16,15 +16,17 @@ export const NotifyRoute = z.strictObject({
   on: z.array(MessageEvent).min(1).max(6).optional(),
   /** Absent: whoever may decide at that time. */
   to: z.union([z.enum(['approvers', 'initiator']), z.strictObject(people)]).optional(),
-  /** Time before the deadline at which `expiring` is told; absent: an hour. A request that opens later than that is not told so. */
+  /**
+   * Time before the deadline at which `expiring` is told; absent: an hour. A request that opens later is not told so.
+   */
   expiringSeconds: z.int().min(1).max(31_536_000).optional(),
 });
 export type NotifyRoute = z.infer<typeof NotifyRoute>;
 
 export const NotifyRoutes = z.array(NotifyRoute).max(20);
 
-// What several runs have to tell is gathered by a workflow, which is given these. Whoever may write to the namespace can
-// send them: they say where to look, and nothing else.
+// What several runs have to tell is gathered by a workflow, which is given these. Whoever may write to the namespace
+// can send them: they say where to look, and nothing else.
 
 /** Whose digest it is: one channel and one set of people of one tenant. */
 export const Digest = z.strictObject({

@@ -250,7 +250,7 @@ export type ApproverClause = z.infer<typeof ApproverClause>;
 
 export const ApproverRule = z.strictObject({
   allOf: z.array(ApproverClause).min(1),
-  /** Several people may meet the clauses together; policy says so of rules with several clauses. Else each must meet all. */
+  /** Several people may meet the clauses together (policy: rules with several clauses). Else each must meet all. */
   together: z.literal(true).optional(),
   /** The policy's word at the time of asking; a request keeps it. Absent: the case of ids matters. */
   idCase: z.literal('ignored').optional(),

@@ -89,7 +89,7 @@ export type DispatchResult =
       readonly authorization?: AuthorizationNeed;
       /** Set if the outcome is unknown: the time of sending, bytes of a partial answer, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
-      /** Set if the outcome is unknown and nothing was sent now: the tool is not repeatable any more, so people are asked. */
+      /** Set if the outcome is unknown and nothing was sent now: the tool is not repeatable any more. */
       readonly notRepeated?: true;
       /** Set if the outcome is unknown because this worker stops: where another one can ask for the answer. */
       readonly resume?: SealedState;

@@ -50,8 +50,8 @@ export function isGateRun(runId: string): boolean {
 }
 
 /**
- * For this long a call that was not found is started under its ticket. It is shorter than any retention of Temporal, so a
- * run that is not there was never started. A later ticket only reads: its run may have ended and been forgotten.
+ * For this long a call that was not found is started under its ticket. It is shorter than any retention of Temporal, so
+ * a run that is not there was never started. A later ticket only reads: its run may have ended and been forgotten.
  */
 const STARTABLE_MS = 600_000;
 

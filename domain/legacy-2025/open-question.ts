@@ -148,7 +148,10 @@ export function elicitationTold(
   return { run, facts };
 }
 
-/** Tells a dispatch how its question stands; an unknown one counts as closed. @param place a `HeldPlace`, not trusted */
+/**
+ * Tells a dispatch how its question stands; an unknown one counts as closed.
+ * @param place a `HeldPlace`, not trusted
+ */
 export function heldWord(run: Run, place: unknown): HeldWord {
   const { callId, attempt, round }: Fields = isFields(place) ? place : {};
   const state = typeof callId === 'string' ? callOf(run, callId) : undefined;

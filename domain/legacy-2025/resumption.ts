@@ -21,7 +21,7 @@ export type Resumable = Extract<DispatchResult, { kind: 'ended' }> & {
 
 /** Most workers that may be lost one after the other while asking for the same answer. */
 const MOST_RESUMPTIONS = 3;
-/** Characters of each of the four parts. The sealed place has all tokens that the server was shown, of kilobytes each. */
+/** Characters of each of the four parts. The sealed place has all tokens that the server was shown. */
 const LONGEST_PART = 262_144;
 
 /** True if another worker may ask for the answer. @param earlier how often it was asked for */

@@ -232,8 +232,8 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
   };
 }
 
-// The times of a rule combine what the layers state. The strictest counts: the shortest validity, the first reminder, the
-// earliest end of a postponement. A layer whose deadline may not be postponed bounds every postponement by it.
+// The times of a rule combine what the layers state. The strictest counts: the shortest validity, the first reminder,
+// the earliest end of a postponement. A layer whose deadline may not be postponed bounds every postponement by it.
 
 /**
  * An unstated time stays out, so that digests of rules without times do not change.

@@ -70,8 +70,8 @@ export function isPutOff(result: NotSent): result is PutOff {
 }
 
 /**
- * Makes a call wait for as long as its server wants. The attempt stays counted, unlike that of a throttled dispatch, and
- * the wait for a turn begins anew after it.
+ * Makes a call wait for as long as its server wants. The attempt stays counted, unlike that of a throttled dispatch,
+ * and the wait for a turn begins anew after it.
  * @param now epoch ms
  */
 export function putOff(run: Run, callId: string, { code, message, retryAfterMs }: PutOff, now: number): Change {

@@ -16,7 +16,7 @@ import { type Refusal, refuse } from '../text/refusal.ts';
  */
 export const MOST_QUEUED = 393_216;
 
-/** Most messages that may wait: their ids and senders travel with them, and a run that cannot be carried hands over no more. */
+/** Most messages that may wait. They travel with the run, and one that cannot be carried hands over no more. */
 export const MOST_MESSAGES = 500;
 
 /** Characters kept of the hash of each heard message. */

@@ -15,7 +15,7 @@ export interface WantedCall {
   readonly arguments: JsonObject;
 }
 
-/** Bytes of the result that the run keeps; a larger one becomes a preview and a reference. An operator may allow less. */
+/** Bytes of the result that the run keeps; a larger one becomes a preview. An operator may allow less. */
 const RESULT_BYTES = 262_144;
 
 /** Bytes of the arguments; what a spec can hold is less. */
@@ -30,8 +30,8 @@ export function runSpecOf(call: CallSpec): RunSpecInput {
     agent: { name: 'call', model: CALLER_MODEL },
     input: canonicalJson(wanted),
     servers: [{ ...ref, allowedTools: [tool] }],
-    // A message to the run makes a turn of its own, which answers the same. A run that has made all its calls asks no model
-    // any more, so there is room for one that is never proposed.
+    // A message to the run makes a turn of its own, which answers the same. A run that has made all its calls asks no
+    // model any more, so there is room for one that is never proposed.
     limits: {
       turns: 10,
       calls: 2,

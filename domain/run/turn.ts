@@ -115,7 +115,7 @@ export function dispatchOf(
   };
 }
 
-/** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */
+/** Returns what the model reads of a turn: each call with its outcome, in the order of the proposals (INV-G3). */
 export function resultsOf({ calls }: Run): CallResult[] {
   return calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
     const { callId, providerCallId, name, approvalRequestId } = call;

@@ -117,9 +117,9 @@ function bad(path: string, reason: string): { kind: 'bad' } & Problem {
 }
 
 /**
- * Finds what must not reach a schema. Schemas overlook a field called `__proto__`, which can be read in two ways and which
- * no person means. And a schema explains each value that does not fit, at a price of a kilobyte: a hostile message of
- * two megabytes would end the memory of all runs of the thread.
+ * Finds what must not reach a schema. Schemas overlook a field called `__proto__`, which can be read in two ways and
+ * which no person means. And a schema explains each value that does not fit, at a price of a kilobyte: a hostile
+ * message of two megabytes would end the memory of all runs of the thread.
  */
 function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
   let valuesLeft = MOST_VALUES;
@@ -149,8 +149,9 @@ function valuesIn(value: unknown): number {
   return Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1);
 }
 
-// Shapes of the answers of activities, as far as the workflow reads their fields (docs/adr/0046). An answer that does not
-// fit counts as lost; else the workflow task would fail for ever. Further fields are allowed: other releases answer more.
+// Shapes of the answers of activities, as far as the workflow reads their fields (docs/adr/0046). An answer that does
+// not fit counts as lost; else the workflow task would fail for ever. Further fields are allowed: other releases answer
+// more.
 
 /** A check of one value, or the checks of an object's fields; a field whose name ends with `?` may be missing. */
 type Shape = ((value: unknown) => boolean) | { readonly [name: string]: Shape };

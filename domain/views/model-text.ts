@@ -8,7 +8,7 @@ export interface ModelText {
   readonly isError: boolean;
 }
 
-/** Text of a result. Arguments that a person edited come first: else the model would take the result for that of its own. */
+/** Text of a result. Edited arguments come first: else the model would take the result for that of its own. */
 export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edited'>): ModelText {
   const { text, isError } = modelText(outcome);
   const wasSent = outcome.kind === 'succeeded' || outcome.kind === 'failed' || outcome.kind === 'unknown';

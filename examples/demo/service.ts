@@ -43,7 +43,8 @@ export class ServiceProcess {
       '--files-port',
       '0',
     ];
-    // A group of its own: Ctrl-C reaches the demo alone, which then ends this in order. And in its own folder, so that no countersign.yaml of yours is used.
+    // A group of its own: Ctrl-C reaches the demo alone, which then ends this in order. And in its own folder, so that
+    // no countersign.yaml of yours is used.
     this.#child = spawn(process.execPath, args, {
       cwd: directory,
       env: environment(),

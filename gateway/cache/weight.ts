@@ -1,6 +1,6 @@
 /**
- * Estimates how much memory a value of JSON takes, for what is kept within a bound of bytes. The length of its text tells
- * little: `[{},{},…]` takes 21 times as much.
+ * Estimates how much memory a value of JSON takes, for what is kept within a bound of bytes. The length of its text
+ * tells little: `[{},{},…]` takes 21 times as much.
  *
  * 1. An estimate is rather too high: names that values share take less. It is never much below what V8 takes.
  */

@@ -71,8 +71,8 @@ export class CatalogChanges {
   }
 
   /**
-   * Sends to a catalog that is there, or connects one. `refresh` of the answer is the number of a refresh, which has ended
-   * when the report has it; `waiting` names a change that a second person must decide.
+   * Sends to a catalog that is there, or connects one. `refresh` of the answer is the number of a refresh, which has
+   * ended when the report has it; `waiting` names a change that a second person must decide.
    */
   async send(asker: Asker, server: string, sent: CatalogSent, key?: string): Promise<CatalogAck> {
     if (sent.kind === 'connect') return await this.connect(asker, server, sent.body, key);

@@ -1,4 +1,4 @@
-/** Shows what a snapshot of a catalog says, as the gateway's answers have it: rows, counts, tools, changes that wait. */
+/** Shows a snapshot of a catalog as the gateway's answers have it: rows, counts, tools, changes that wait. */
 import type { EffectiveVerdict } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { CatalogEntry, CatalogRules, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';

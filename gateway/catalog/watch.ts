@@ -1,8 +1,8 @@
 /**
  * Tells of catalogs that may have changed, wherever they were changed.
  *
- * 1. A catalog is asked for once in a while for all who watch it, and not at all while nobody does. Temporal answers: no
- *    worker is asked, and no catalog is woken.
+ * 1. A catalog is asked for once in a while for all who watch it, and not at all while nobody does. Temporal answers:
+ *    no worker is asked, and no catalog is woken.
  * 2. What was read of a catalog before a change is not shown after it.
  */
 import type { Countersign } from '../../client/index.ts';

@@ -1,11 +1,13 @@
 /**
- * Has the calls of MCP clients made, each as a single call (`client/run/single-call.ts`), and finds what became of them.
+ * Has the calls of MCP clients made, each as a single call (`client/run/single-call.ts`), and finds what became of
+ * them.
  *
  * 1. A call is started once. An equal call finds the one that waits, or whose outcome no client has got, by its ticket;
  *    after the delivery it is a new one (docs/adr/0078).
- * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was started
- *    for the ticket.
- * 3. A call is held for a bounded time, and a task for as long as its client's token is good. Who is answered that it waits may come back to any gateway, after any restart.
+ * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was
+ *    started for the ticket.
+ * 3. A call is held for a bounded time, and a task for as long as its client's token is good. Who is answered that it
+ *    waits may come back to any gateway, after any restart.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';

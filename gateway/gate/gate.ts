@@ -66,7 +66,7 @@ export function createGate(parts: GateParts): Gate {
 
 export interface OpenGate {
   readonly routes: GateRouteParts;
-  /** Tells held clients that their calls go on, and waits until answers and deliveries are through, for a short time. */
+  /** Tells held clients that their calls go on, and waits a short time for answers and deliveries. */
   stop(): Promise<void>;
 }
 

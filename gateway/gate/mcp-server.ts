@@ -1,8 +1,8 @@
 /**
  * Makes the MCP server that answers one client, over whichever transport: both eras of the protocol, without sessions.
  *
- * 1. A wrong request, such as one for an unknown tool, gets an error of the protocol. The outcome of a call is a result,
- *    which a model reads.
+ * 1. A wrong request, such as one for an unknown tool, gets an error of the protocol. The outcome of a call is a
+ *    result, which a model reads.
  */
 import {
   type CallToolResult,
@@ -204,7 +204,7 @@ function unknownTool(name: string, found: readonly Offer[]): ProtocolError {
   );
 }
 
-/** Tells trouble of this service as an error of the protocol with our code. Words of an error without a code stay here. */
+/** Tells trouble as an error of the protocol with our code. Words of an error without a code stay here. */
 async function toldInWords<T>(act: () => Promise<T>, { onTrouble }: Pick<McpParts, 'onTrouble'>): Promise<T> {
   try {
     return await act();

@@ -1,9 +1,9 @@
 /**
  * Says which tools MCP clients are offered: those that the catalogs of their tenant let agents use.
  *
- * 1. A tool is offered as runs offer it to their models: with the definition of its server's last list, in which nothing
- *    is hidden. Its `outputSchema` stands in `_meta`: a client would refuse the answer that a call waits, which has no
- *    such shape.
+ * 1. A tool is offered as runs offer it to their models: with the definition of its server's last list, in which
+ *    nothing is hidden. Its `outputSchema` stands in `_meta`: a client would refuse the answer that a call waits, which
+ *    has no such shape.
  * 2. Names are lossless: at the address of one server they are the server's own, at that of all servers they are those
  *    that models see (`domain/run/toolset.ts`).
  * 3. An offer is no right: the call is judged when it is made.

@@ -148,7 +148,7 @@ function bounded(artifacts: ArtifactReader | undefined): Reader {
 
 const Whole = z.object({ content: z.array(ResultPart), structured: z.json().optional() });
 
-/** Reads the whole of a result of which the run keeps a preview; the preview says what is missing, if it cannot be read. */
+/** Reads the whole of a result of which the run keeps a preview; returns the preview if it cannot be read. */
 async function wholeOf(
   { content, structured, full }: ToolResult,
   read: Reader,

@@ -1,10 +1,11 @@
 /**
- * Serves the gate over Streamable HTTP, in both eras of the protocol (2025-11-25 and before; 2026-07-28), and says where
- * its tokens come from (RFC 9728).
+ * Serves the gate over Streamable HTTP, in both eras of the protocol (2025-11-25 and before; 2026-07-28), and says
+ * where its tokens come from (RFC 9728).
  *
  * 1. A call is answered as an event stream at once, with comments while it is held, so that no proxy gives it up.
  * 2. A page of another origin calls nothing, whatever name its browser was led here by (DNS rebinding).
- * 3. An outcome counts as delivered once its answer has left this process whole, on a connection that was there to the end.
+ * 3. An outcome counts as delivered once its answer has left this process whole, on a connection that was there to the
+ *    end.
  */
 import { Readable } from 'node:stream';
 import { type AuthInfo, createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server';
@@ -29,7 +30,7 @@ export interface GateRouteParts extends McpParts {
   readonly answering: Set<Promise<unknown>>;
 }
 
-/** Comments keep a held stream alive. Some HTTP clients give up after five seconds without a byte (httpx, by default). */
+/** Comments keep a held stream alive: httpx, by default, gives up after five seconds without a byte. */
 const KEEP_ALIVE_MS = 3_000;
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 

@@ -1,13 +1,13 @@
 /**
- * Speaks of tasks in both eras of the protocol: those of MCP 2025-11-25, and the extension `io.modelcontextprotocol/tasks`
- * of 2026-07-28. What a task is, `tasks.ts` says.
+ * Speaks of tasks in both eras of the protocol: those of MCP 2025-11-25, and the extension
+ * `io.modelcontextprotocol/tasks` of 2026-07-28. What a task is, `tasks.ts` says.
  *
- * 1. A call that waits for a person is `working`: `input_required` would ask the client for something that only a person
- *    elsewhere can give.
+ * 1. A call that waits for a person is `working`: `input_required` would ask the client for something that only a
+ *    person elsewhere can give.
  * 2. A task ends with the result that the call itself would have been answered with. In 2025-11-25 a result with
  *    `isError` is of a task that has `failed`; in the extension only an error of the protocol would be.
- * 3. No client is told of a task that it could not ask about: in 2025-11-25 its call has to carry `task`, in the extension
- *    its request has to declare it.
+ * 3. No client is told of a task that it could not ask about: in 2025-11-25 its call has to carry `task`, in the
+ *    extension its request has to declare it.
  */
 import {
   type CallToolResult,

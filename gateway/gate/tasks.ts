@@ -58,7 +58,10 @@ export class GateTasks {
     this.#parts = parts;
   }
 
-  /** Shows a call whose client is told of its task for the first time. @param pending how far it is, if that is known */
+  /**
+   * Shows a call whose client is told of its task for the first time.
+   * @param pending how far it is, if that is known
+   */
   async begun({ runId }: Made, pending: Pending = { reference: runId, status: 'running' }): Promise<TaskView> {
     const starter = await this.#parts.tickets.starterOf(runId);
     const startedAt = starter?.startedAt ?? new Date();

@@ -2,7 +2,8 @@
  * Assembles the HTTP server: what every route has alike.
  *
  * 1. Every answer has a request id, no cache and no content that a browser would run.
- * 2. Every error is a problem of `gateway/http/problem.ts`; every input is read by a schema, and a wrong field told by its path.
+ * 2. Every error is a problem of `gateway/http/problem.ts`; every input is read by a schema, and a wrong field told by
+ *    its path.
  * 3. A route says whether it is open to everybody; all others get who is asking from `Tokens`, before they read a body.
  * 4. Names of this machine alone reach the development login: pages of other names cannot use it by rebinding DNS.
  * 5. Requests count for the person who sends them, on open routes too; for an address only where nobody has signed in.
@@ -43,7 +44,7 @@ declare module 'fastify' {
     readonly isOpen?: boolean;
     /** True for probes, which nobody may crowd out. */
     readonly isUncounted?: boolean;
-    /** True if only what is refused counts: who sends it is known by its body, and nobody else may crowd that one out. */
+    /** True if only refusals count: the sender is known by the body, and nobody else may crowd that one out. */
     readonly countsRefusals?: boolean;
     /** Says who asks on a route that takes other tokens than the API. */
     readonly asks?: (request: FastifyRequest, reply: FastifyReply) => Promise<Asker>;

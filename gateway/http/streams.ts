@@ -1,7 +1,7 @@
 /**
  * Keeps within bounds what holds a connection: event streams (server-sent events, WHATWG HTML §9.2), and requests that
- * wait for the end of something, each with a poll of Temporal that lasts as long as it may, also when nobody listens any
- * more.
+ * wait for the end of something, each with a poll of Temporal that lasts as long as it may, also when nobody listens
+ * any more.
  *
  * 1. The number of both is bounded, for each person too.
  * 2. A reader that falls behind is waited for (`ready`). Events that cannot wait let it go above a bound, and so does a

@@ -1,6 +1,6 @@
 /**
- * Tells the audiences of the gate from that of the API (RFC 9068 §4): a token counts for one of them alone, so that with
- * what an agent has in hand nobody approves its calls.
+ * Tells the audiences of the gate from that of the API (RFC 9068 §4): a token counts for one of them alone, so that
+ * with what an agent has in hand nobody approves its calls.
  */
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 

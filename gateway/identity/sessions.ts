@@ -207,8 +207,8 @@ interface Way {
 }
 
 /**
- * Returns the ways that the provider states to take, the first one first. OpenID Connect Discovery §3: one that states no
- * method takes `client_secret_basic`.
+ * Returns the ways that the provider states to take, the first one first. OpenID Connect Discovery §3: one that states
+ * no method takes `client_secret_basic`.
  */
 function waysOf(provider: oauth.AuthorizationServer, secret: string | undefined): readonly Way[] {
   if (secret === undefined) return [];

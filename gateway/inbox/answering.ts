@@ -60,7 +60,7 @@ export class Answering {
   readonly #options: AnsweringOptions;
   readonly #parts: Parts;
   readonly #own: Countersign;
-  /** Message of a person → Temporal run id that it named. Anybody may choose the id of a message, so each has their own. */
+  /** Message of a person → Temporal run id that it named. People choose ids of messages, so each has their own. */
   readonly #executions = new LRUCache<string, string>({ max: 10_000 });
   /** Messages without groups of their own are signed with those of the signer. */
   readonly #ofGroups = new LRUCache<string, Countersign>({ max: 1_000 });

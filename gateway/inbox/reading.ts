@@ -2,7 +2,8 @@
  * Answers what people read: lists of runs and requests, and single ones, each only as far as the person may see it.
  *
  * 1. What does not exist and what the person may not see get the same answer.
- * 2. Lists come from the projection, and offer what `domain/request/permitted.ts` allows, by requests as their runs show them.
+ * 2. Lists come from the projection, and offer what `domain/request/permitted.ts` allows, by requests as their runs
+ *    show them.
  * 3. A cursor names the last row of its page, so that rows that come and go move no other row.
  */
 import type { Client } from '@temporalio/client';

@@ -1,6 +1,6 @@
 /**
- * Counts what every HTTP server of ours counts, its answers, and serves metrics to Prometheus on an address of their own:
- * whoever reaches the API does not reach them.
+ * Counts what every HTTP server of ours counts, its answers, and serves metrics to Prometheus on an address of their
+ * own: whoever reaches the API does not reach them.
  *
  * 1. Labels are patterns of routes and statuses: paths and methods that nobody serves are without number.
  * 2. Where Prometheus reads, nothing of a request is read but method and path.

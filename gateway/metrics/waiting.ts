@@ -1,5 +1,6 @@
 /**
- * Follows what visibility shows of open requests: how many wait, for how long and for which groups, and when each closed.
+ * Follows what visibility shows of open requests: how many wait, for how long and for which groups, and when each
+ * closed.
  *
  * 1. No run is asked. The memo of a run lists its first five requests; of further ones only their number is known, and
  *    the first deadline of all.

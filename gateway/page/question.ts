@@ -18,8 +18,8 @@ export function fieldPath(key: string, name: string): string {
 }
 
 /**
- * What a form of questions held. A list has all that was chosen: `Object.fromEntries` would keep the last. No field that
- * was sent may have the name of such a list.
+ * What a form of questions held. A list has all that was chosen: `Object.fromEntries` would keep the last. No field
+ * that was sent may have the name of such a list.
  */
 export function typedIn(form: URLSearchParams): Typed {
   const lists = new Map<string, string[]>();
@@ -119,7 +119,8 @@ function control({ id, field, isRequired, typed }: FieldOf, wrong: Shown): Html 
   const value = typed[id] ?? (isAnswer(typed) ? '' : fresh);
   switch (field.type) {
     case 'text':
-      // No `maxlength`: a browser counts UTF-16 units, and cuts what is pasted. A text never has fewer units than characters.
+      // No `maxlength`: a browser counts UTF-16 units, and cuts what is pasted. A text never has fewer units than
+      // characters.
       if (field.format === 'date') return markup`<input ${common} type="date" value="${value}" />`;
       // No `input`: it would drop line breaks, and one for mail or addresses spaces, and spell hosts anew.
       return markup`<textarea ${common} inputmode="${KEYBOARDS[field.format ?? 'text']}" rows="${rowsOf(value)}"${bound('minlength', field.minLength)}>${LINE}${value}</textarea>`;

@@ -1,6 +1,6 @@
 /**
- * Says scopes of an authorization in words. A scope is the authorization server's own text (RFC 6749 §3.3): nobody but the
- * server knows what it means, so its words come first and the rendering of its name is said to be one.
+ * Says scopes of an authorization in words. A scope is the authorization server's own text (RFC 6749 §3.3): nobody but
+ * the server knows what it means, so its words come first and the rendering of its name is said to be one.
  */
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup } from './kit/markup.ts';

@@ -109,7 +109,8 @@ export class NewsDesk {
 
   #take({ row }: Known): void {
     if (this.#readers.size === 0) {
-      // Without readers nobody is asked; whoever comes later reads the lists first. What was not read cannot be told later.
+      // Without readers nobody is asked; whoever comes later reads the lists first. What was not read cannot be told
+      // later.
       this.#number += 1;
       this.#kept.length = 0;
       this.#keptBytes = 0;

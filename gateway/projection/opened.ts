@@ -1,10 +1,11 @@
 /**
  * Holds the requests and states of runs that somebody has opened.
  *
- * 1. A run is asked once for all who open it at the same time, and again only after it has changed. Votes do not show in
- *    visibility, so a request that needs several people is read anew after two seconds.
+ * 1. A run is asked once for all who open it at the same time, and again only after it has changed. Votes do not show
+ *    in visibility, so a request that needs several people is read anew after two seconds.
  * 2. What was read, or is being read, before a change or an answer is not told after it.
- * 3. Few runs are asked at once: workers may have to rebuild them. A run that did not answer is left alone for some time.
+ * 3. Few runs are asked at once: workers may have to rebuild them. A run that did not answer is left alone for some
+ *    time.
  * 4. Memory is bounded; what was opened longest ago goes first.
  */
 import { LRUCache } from 'lru-cache';

@@ -1,8 +1,8 @@
 /**
  * Answers the press of a button in a message of Slack: who pressed it, what it binds, and words for that person.
  *
- * 1. A button carries no right. Slack says who pressed it, the operator says who that is, and then the same rule and the
- *    same way hold as for every answer by the gateway.
+ * 1. A button carries no right. Slack says who pressed it, the operator says who that is, and then the same rule and
+ *    the same way hold as for every answer by the gateway.
  * 2. A press counts once, however often it comes: its id is made of what Slack signed.
  * 3. What a press came to is told to the one person alone. What was decided, and by whom, is told to all who see the
  *    message: it takes the place of the buttons. Both go to addresses of Slack alone.

@@ -1,6 +1,6 @@
 /**
- * The route to which Slack sends the press of a button, and how it is known that Slack has sent it: HMAC-SHA256 under the
- * signing secret of the app, over the time and the body as it came
+ * The route to which Slack sends the press of a button, and how it is known that Slack has sent it: HMAC-SHA256 under
+ * the signing secret of the app, over the time and the body as it came
  * (https://docs.slack.dev/authentication/verifying-requests-from-slack, version v0).
  *
  * 1. Nothing of a body is read before its signature holds.

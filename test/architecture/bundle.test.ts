@@ -1,4 +1,5 @@
-// The workflow bundle: what leaks into it is loaded by every cached run, unless all runs of a thread share it (docs/adr/0052), and a size limit alone would notice late and say nothing.
+// The workflow bundle: what leaks into it is loaded by every cached run, unless all runs of a thread share it
+// (docs/adr/0052), and a size limit alone would notice late and say nothing.
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,12 +11,13 @@ import { declared } from '../support/syntax.ts';
 import { sourceFiles } from './source-tree.ts';
 
 /**
- * Two workflows with the whole gate; an eighth is from source maps, which name the line of a failing task. The last 260 kB are requests
- * about something else than consent, whose answers are checked where they arrive: those to a server's forms field by
- * field, grants and consents to scopes; calls that wait for their server (docs/adr/0037), lists that wait for a grant (0043), tasks (0041)
- * linked resources (0042), questions on open connections, with what was told to them (0040); and the guard against runs that a query rebuilt (0044).
- * Messages to people (0070) are 20 kB. Looking for names that maps lose is 3 kB; hosted calls (0080), tickets (0078) and approvals that end with
- * credentials (0082) are 15 kB, tasks that always leave a command (0087) 7 kB. Half a megabyte is zod, once for each worker thread (0052).
+ * Two workflows with the whole gate; an eighth is from source maps, which name the line of a failing task. The last 260
+ * kB are requests about something else than consent, whose answers are checked where they arrive: those to a server's
+ * forms field by field, grants and consents to scopes; calls that wait for their server (docs/adr/0037), lists that
+ * wait for a grant (0043), tasks (0041) linked resources (0042), questions on open connections, with what was told to
+ * them (0040); and the guard against runs that a query rebuilt (0044). Messages to people (0070) are 20 kB. Looking for
+ * names that maps lose is 3 kB; hosted calls (0080), tickets (0078) and approvals that end with credentials (0082) are
+ * 15 kB, tasks that always leave a command (0087) 7 kB. Half a megabyte is zod, once for each worker thread (0052).
  */
 const MAX_BYTES = 2_500_000;
 

@@ -1,4 +1,5 @@
-// What a file may be called, how long it may get and how it may export: the rules that keep "where is this decided?" answerable from the tree.
+// What a file may be called, how long it may get and how it may export: the rules that keep "where is this decided?"
+// answerable from the tree.
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { sourceFiles } from './source-tree.ts';
@@ -43,4 +44,16 @@ test(`a file of more than ${MAX_LINES} lines says in its header why it is one`, 
   const long = files.filter(({ text }) => text.split('\n').length - 1 > MAX_LINES);
   expect(long.filter(({ text }) => !REASON.test(text)).map(({ path }) => path)).toEqual([]);
   expect(long.length).toBeGreaterThan(0);
+});
+
+/** Longer ones are cut off in a diff, where comments are read. */
+const MAX_COLUMNS = 120;
+
+test(`no comment of the product is wider than ${MAX_COLUMNS} columns`, () => {
+  const product = /^(?:contracts|domain|workflows|activities|workers|client|gateway|cli|testing)\//;
+  const isWide = (line: string): boolean => line.length > MAX_COLUMNS && /^\s*(?:\*|\/\/|\/\*\*)/.test(line);
+  const wide = files
+    .filter(({ path }) => product.test(path))
+    .flatMap(({ path, text }) => text.split('\n').flatMap((line, at) => (isWide(line) ? [`${path}:${at + 1}`] : [])));
+  expect(wide).toEqual([]);
 });

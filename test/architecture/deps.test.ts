@@ -1,4 +1,5 @@
-// Dependency traps that install without a word and fail much later: mixed Temporal versions, and two copies of protobufjs, under which histories cannot be read from JSON.
+// Dependency traps that install without a word and fail much later: mixed Temporal versions, and two copies of
+// protobufjs, under which histories cannot be read from JSON.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Every request that leaves a worker goes the one guarded way (activities/egress): whatever else can send is named here, with its reason.
-// The lint rule on the global `fetch` knows scopes, which text does not; this sees that the rule stands, and what it cannot see.
+// Every request that leaves a worker goes the one guarded way (activities/egress): whatever else can send is named
+// here, with its reason. The lint rule on the global `fetch` knows scopes, which text does not; this sees that the rule
+// stands, and what it cannot see.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// Which folder may import what, derived anew from the source text: the lint rules say the same, and this notices when they are weakened or switched off.
+// Which folder may import what, derived anew from the source text: the lint rules say the same, and this notices when
+// they are weakened or switched off.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// What a command of clients, or a backend's client, loads: a few packages. What workers need costs seconds of processor time and a native module.
+// What a command of clients, or a backend's client, loads: a few packages. What workers need costs seconds of processor
+// time and a native module.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// Each line of the two lists of requirements that came from elsewhere, on tokens (S1) and on hosted tools (S4), is named by a test.
+// Each line of the two lists of requirements that came from elsewhere, on tokens (S1) and on hosted tools (S4), is
+// named by a test.
 import { expect, test } from '@jest/globals';
 import { sourceFiles, textsIn } from './source-tree.ts';
 

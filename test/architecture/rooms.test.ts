@@ -1,4 +1,5 @@
-// The rooms of the product: small enough to read, in one direction, and no function that one must scroll through without being told why.
+// The rooms of the product: small enough to read, in one direction, and no function that one must scroll through
+// without being told why.
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';

@@ -1,5 +1,6 @@
-// `test/conformance/rows.json` says which test covers which row of the acceptance lists for tool calls: the failure matrix (2.1), its
-// mapping (2.4), what users of other clients run into (6), and the fault suite (F). Each test that it cites is there.
+// `test/conformance/rows.json` says which test covers which row of the acceptance lists for tool calls: the failure
+// matrix (2.1), its mapping (2.4), what users of other clients run into (6), and the fault suite (F). Each test that it
+// cites is there.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// SECURITY.md promises nothing that no test shows: each "cannot" has a row in docs/security-proofs.md, and each row its test.
+// SECURITY.md promises nothing that no test shows: each "cannot" has a row in docs/security-proofs.md, and each row its
+// test.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// In trust mode `signed` no message counts unproven (INV-G2): a handler that is added later must not be the way around it.
+// In trust mode `signed` no message counts unproven (INV-G2): a handler that is added later must not be the way around
+// it.
 import { expect, test } from '@jest/globals';
 import { changed, removed, replaced } from '../replay/change.ts';
 import { found, listOf, nameOf, product, treeOf, within } from '../support/syntax.ts';

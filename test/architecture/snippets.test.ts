@@ -1,4 +1,5 @@
-// TypeScript that people copy from the guide compiles against the library as it is: an example that does not is worse than none.
+// TypeScript that people copy from the guide compiles against the library as it is: an example that does not is worse
+// than none.
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

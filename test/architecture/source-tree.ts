@@ -1,6 +1,6 @@
-// The repository's source files and what each of them imports, read from the text: the architecture tests judge this, not what a tool made of it.
-// Owns: which files count as source, what an import is. Does not own: which imports are allowed (layers.test.ts).
-// Relies on the formatter: a statement starts its line, strings are single-quoted.
+// The repository's source files and what each of them imports, read from the text: the architecture tests judge this,
+// not what a tool made of it. Owns: which files count as source, what an import is. Does not own: which imports are
+// allowed (layers.test.ts). Relies on the formatter: a statement starts its line, strings are single-quoted.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,5 @@
-// The command has one spelling where people read of it: `countersign …`. How to call it where it is not on PATH is said at the beginning.
+// The command has one spelling where people read of it: `countersign …`. How to call it where it is not on PATH is said
+// at the beginning.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

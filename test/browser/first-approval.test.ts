@@ -2,8 +2,8 @@
  * The way of somebody who has nothing but the packed file: docs/guide/first-approval.md, played as it stands, from
  * `npm install` in an empty folder to an approval in Chromium.
  *
- * 1. Its time limit is the promise: five minutes of machine time, with Temporal's CLI on PATH. `bench/README.md` has the
- *    figures; `FIRST_APPROVAL_TIMES=FILE` writes those of this machine.
+ * 1. Its time limit is the promise: five minutes of machine time, with Temporal's CLI on PATH. `bench/README.md` has
+ *    the figures; `FIRST_APPROVAL_TIMES=FILE` writes those of this machine.
  * 2. Only ports differ from the page: others may hold its own.
  */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

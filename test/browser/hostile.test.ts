@@ -1,6 +1,6 @@
 /**
- * The largest that models and servers may bring before a person, in Chromium, on the whole stack: arguments, the result of
- * a tool, and its definition. What is larger is refused.
+ * The largest that models and servers may bring before a person, in Chromium, on the whole stack: arguments, the result
+ * of a tool, and its definition. What is larger is refused.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { Page } from 'playwright-core';

@@ -1,6 +1,6 @@
 /**
- * The pages for approvers, in Chromium, on the whole stack: Temporal, workers, a tool server, the gateway, and an identity
- * provider that we did not write.
+ * The pages for approvers, in Chromium, on the whole stack: Temporal, workers, a tool server, the gateway, and an
+ * identity provider that we did not write.
  *
  * One file, because all of it is one person at one stack.
  *
@@ -34,8 +34,8 @@ const LEFT_EDGES = `(() => {
 })()`;
 
 /**
- * What a page is made of, with bytes over the wire: 0 for what the browser had. What the script asks for once it runs is no
- * part of the view.
+ * What a page is made of, with bytes over the wire: 0 for what the browser had. What the script asks for once it runs
+ * is no part of the view.
  */
 const SIZES = `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
   .filter(({ initiatorType }) => ['navigation', 'link', 'script', 'css', 'img'].includes(initiatorType))

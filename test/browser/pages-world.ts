@@ -1,6 +1,6 @@
 /**
- * Everything that the pages for approvers stand on, for tests in Chromium: Temporal, workers, tool servers, the gateway, and
- * an identity provider that we did not write.
+ * Everything that the pages for approvers stand on, for tests in Chromium: Temporal, workers, tool servers, the
+ * gateway, and an identity provider that we did not write.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

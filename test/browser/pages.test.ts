@@ -1,6 +1,6 @@
 /**
- * The pages beyond the inbox, in Chromium, on the whole stack: other arguments by the schema of their tool, definitions,
- * ledgers, catalogs, and the start of runs.
+ * The pages beyond the inbox, in Chromium, on the whole stack: other arguments by the schema of their tool,
+ * definitions, ledgers, catalogs, and the start of runs.
  *
  * One file, because all of it is one stack.
  *

@@ -1,6 +1,6 @@
 /**
- * Questions of a server that speaks MCP 2026-07-28, answered in Chromium: each kind of field, an answer that does not fit,
- * a page of another host, a refusal.
+ * Questions of a server that speaks MCP 2026-07-28, answered in Chromium: each kind of field, an answer that does not
+ * fit, a page of another host, a refusal.
  */
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';

@@ -1,6 +1,6 @@
 /**
- * The MCP project's own server scenarios against the gate, at the address of one server, each in the era of its set. What
- * is not named in `unoffered-scenarios.json` with a reason must pass.
+ * The MCP project's own server scenarios against the gate, at the address of one server, each in the era of its set.
+ * What is not named in `unoffered-scenarios.json` with a reason must pass.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';

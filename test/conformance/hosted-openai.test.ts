@@ -1,6 +1,6 @@
 /**
- * The package `openai` and this project mean the same by a hosted tool: its client reads what the stand-in of the provider
- * says, and its types hold every request that is made here (docs/adr/0080, S4.7).
+ * The package `openai` and this project mean the same by a hosted tool: its client reads what the stand-in of the
+ * provider says, and its types hold every request that is made here (docs/adr/0080, S4.7).
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';

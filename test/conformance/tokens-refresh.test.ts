@@ -278,7 +278,8 @@ describe('refresh tokens', () => {
   }
 });
 
-// Refresh tokens at an authorization server that answers wrongly, late or never: what each answer proves of the token (INV-S1).
+// Refresh tokens at an authorization server that answers wrongly, late or never: what each answer proves of the token
+// (INV-S1).
 
 const TOKEN = 'canary-refresh-0';
 const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60, scope: 'notes:write' };

@@ -1,6 +1,6 @@
 /**
- * The ways in which a server may fail a call, over HTTP and in MCP, and what must be said of each. One file, because the
- * rows are one table.
+ * The ways in which a server may fail a call, over HTTP and in MCP, and what must be said of each.
+ * One file, because the rows are one table.
  */
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -352,8 +352,8 @@ function drip(response: ServerResponse, event: () => string = () => ': still her
   next();
 }
 
-// What a tool server may do to a call, and what must be said of it: the kind of ending, its code, and the number of times that
-// the tool really ran, as the server counted it.
+// What a tool server may do to a call, and what must be said of it: the kind of ending, its code, and the number of
+// times that the tool really ran, as the server counted it.
 
 export const FAILURE_ROWS: readonly FailureRow[] = [
   ...REFUSED.map(([id, title, does, code, more, facts]): FailureRow => {

@@ -1,6 +1,6 @@
 /**
- * Dispatches that are held open for people, at the reference server of MCP 2025-11-25 (docs/adr/0040): what is asked, what is
- * believed, and what the server hears.
+ * Dispatches that are held open for people, at the reference server of MCP 2025-11-25 (docs/adr/0040): what is asked,
+ * what is believed, and what the server hears.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';

@@ -1,6 +1,6 @@
 /**
- * Servers of MCP 2025-11-25 that ask in the middle of a call, and then say what otherwise proves that a call did not run: a code or a
- * status that is given before tools run. Whoever asks works on it (INV-X1, docs/adr/0040).
+ * Servers of MCP 2025-11-25 that ask in the middle of a call, and then say what otherwise proves that a call did not
+ * run: a code or a status that is given before tools run. Whoever asks works on it (INV-X1, docs/adr/0040).
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';

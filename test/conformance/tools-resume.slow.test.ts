@@ -1,6 +1,7 @@
 /**
- * A call whose worker is gone, at servers of the legacy era (mcp.md §2.5; F1, F8; INV-X1): another worker gets the answer, or says
- * that it is not known, and never sends the call. Each request and each execution is counted where it happens.
+ * A call whose worker is gone, at servers of the legacy era (mcp.md §2.5; F1, F8; INV-X1): another worker gets the
+ * answer, or says that it is not known, and never sends the call. Each request and each execution is counted where it
+ * happens.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -166,8 +167,8 @@ describe('at a server that keeps its events', () => {
   });
 });
 
-// What may pass is asked again, what is no answer to the very call proves nothing of it, and nothing is ever sent (INV-X1,
-// INV-X2; mcp.md §2.5).
+// What may pass is asked again, what is no answer to the very call proves nothing of it, and nothing is ever sent
+// (INV-X1, INV-X2; mcp.md §2.5).
 describe('at a server that does not give its answer, or gives something else', () => {
   const POINT: ResumePoint = {
     sessionId: 'session-0123456789abcdef',

@@ -1,7 +1,7 @@
 /**
- * A drill: runs wait in every way there is on a release, a new build comes beside it, new runs are ramped to it, all of it
- * is taken back and done again, waiting runs are moved, and the old build ends. People answer all the while, and workers of
- * either build are killed. In the end the servers say what they have executed.
+ * A drill: runs wait in every way there is on a release, a new build comes beside it, new runs are ramped to it, all of
+ * it is taken back and done again, waiting runs are moved, and the old build ends. People answer all the while, and
+ * workers of either build are killed. In the end the servers say what they have executed.
  *
  * 1. All on this machine: a Temporal dev server, servers of tools, and workers as processes of the packed command.
  * 2. Operators use the command of the new build, as docs/operations/moving-runs.md tells them to.

@@ -1,6 +1,6 @@
 /**
- * Lists the ways in which a run may wait while builds change: how each is brought to its pause, how one sees that it waits,
- * and what its servers must have executed in the end.
+ * Lists the ways in which a run may wait while builds change: how each is brought to its pause, how one sees that it
+ * waits, and what its servers must have executed in the end.
  *
  * 1. Bringing a run to its pause, and what ends the pause, may be repeated: a worker may be killed in between.
  */

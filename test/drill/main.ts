@@ -4,8 +4,9 @@
  *
  *   npm run drill -- [--runs 200] [--release FILE] [--next FILE] [--only KIND]… [--spoil]
  *
- * `--release`: a tarball of `releases/`; by default the newest one. `--next`: the tarball of the new build; by default the
- * present source is packed. `--only`: this pause alone, by its name in the table. `--spoil`: makes one call twice, to see the drill fail.
+ * `--release`: a tarball of `releases/`; by default the newest one. `--next`: the tarball of the new build; by default
+ * the present source is packed. `--only`: this pause alone, by its name in the table. `--spoil`: makes one call twice,
+ * to see the drill fail.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

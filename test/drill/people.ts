@@ -1,6 +1,6 @@
 /**
- * The people of a drill: they answer whatever a run asks, until it is over. Where the run asks what became of a call, they
- * look at the server, as people do.
+ * The people of a drill: they answer whatever a run asks, until it is over. Where the run asks what became of a call,
+ * they look at the server, as people do.
  */
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';

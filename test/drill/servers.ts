@@ -1,6 +1,7 @@
 /**
- * Starts the servers of a drill: one for each way in which a call may wait, and what their workers must know of them. Two
- * of them nobody here wrote: the filesystem server behind mcp-proxy, and the server of the SDK that asks before it works.
+ * Starts the servers of a drill: one for each way in which a call may wait, and what their workers must know of them.
+ * Two of them nobody here wrote: the filesystem server behind mcp-proxy, and the server of the SDK that asks before it
+ * works.
  *
  * 1. A server's own log is the truth about what was executed. Each call of a drill names its run in `purpose`, or in
  *    what it changes.

@@ -1,6 +1,7 @@
 /**
- * The negative control of `test/fault/query-rebuilds.test.ts`, and what writes `test/replay/damaged`: without the guard each run is
- * damaged (INV-D1, docs/adr/0044). Played by hand, because its races are lost on a busy machine: `npm test -- drill unguarded`.
+ * The negative control of `test/fault/query-rebuilds.test.ts`, and what writes `test/replay/damaged`: without the guard
+ * each run is damaged (INV-D1, docs/adr/0044). Played by hand, because its races are lost on a busy machine: `npm test
+ * -- drill unguarded`.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';

@@ -1,6 +1,7 @@
 /**
- * A worker process is killed (SIGKILL) with calls at each step of their life, in both protocol eras (F1, F2, F9, INV-X1): by the
- * servers' own logs a call that may not be repeated ran at most once, and nothing is claimed of it that nobody knows.
+ * A worker process is killed (SIGKILL) with calls at each step of their life, in both protocol eras (F1, F2, F9,
+ * INV-X1): by the servers' own logs a call that may not be repeated ran at most once, and nothing is claimed of it that
+ * nobody knows.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';

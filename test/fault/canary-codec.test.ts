@@ -1,7 +1,7 @@
 /**
- * With payload encryption on, nothing that a run is about stands in Temporal's database in clear (F29, F30): neither what goes in,
- * nor arguments, results, decisions or the answer. The record of a stretch is looked at while it is a heartbeat. The same
- * run without a key is the control.
+ * With payload encryption on, nothing that a run is about stands in Temporal's database in clear (F29, F30): neither
+ * what goes in, nor arguments, results, decisions or the answer. The record of a stretch is looked at while it is a
+ * heartbeat. The same run without a key is the control.
  */
 import { randomBytes } from 'node:crypto';
 import { expect, jest, test } from '@jest/globals';
@@ -77,7 +77,8 @@ async function sightingsAfter(encryption: ConfigInput['encryption']): Promise<Se
   holds = new Holds();
   const args = { note: valueOf('argument'), [valueOf('key')]: true };
   const world: FaultWorld = await startFaultWorld({
-    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat
+    // timeout.
     bundle: await sharedBundle(),
     config: {
       servers: { tools: { url: server.url, credentials: { kind: 'none' }, repeatable: ['look', 'wait'] } },

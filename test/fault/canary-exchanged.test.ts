@@ -1,6 +1,7 @@
 /**
- * No secret of an exchange stands anywhere (INV-S1): assertions of callers and of the service, ID-JAGs, tokens, proofs, keys. Authorization
- * servers write what they were shown into the tokens they give, and tool servers give away what they read there.
+ * No secret of an exchange stands anywhere (INV-S1): assertions of callers and of the service, ID-JAGs, tokens, proofs,
+ * keys. Authorization servers write what they were shown into the tokens they give, and tool servers give away what
+ * they read there.
  */
 import { beforeAll, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';

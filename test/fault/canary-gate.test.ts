@@ -1,8 +1,8 @@
 /**
- * No secret of a call that an MCP client makes stands anywhere (INV-S1, INV-S2, S1.4, F29): neither the token or key that the client
- * shows the gate, nor those that workers get for a server that gives away all it is sent. Its tools are called over HTTP, all of
- * them by a key and some by a token; then every store is read byte by byte: histories and memos of runs and tickets,
- * files, messages, logs and metrics of worker and gateway, and what clients were answered.
+ * No secret of a call that an MCP client makes stands anywhere (INV-S1, INV-S2, S1.4, F29): neither the token or key
+ * that the client shows the gate, nor those that workers get for a server that gives away all it is sent. Its tools are
+ * called over HTTP, all of them by a key and some by a token; then every store is read byte by byte: histories and
+ * memos of runs and tickets, files, messages, logs and metrics of worker and gateway, and what clients were answered.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';

@@ -1,7 +1,7 @@
 /**
- * No secret of a hosted call stands anywhere (INV-S1, F29, docs/adr/0080): neither the key of the model, nor the token and headers of
- * the server that its provider calls. The provider says back what each request shows it: in lists, requests for approval, texts,
- * reasoning, results and errors. Then every store is read byte by byte.
+ * No secret of a hosted call stands anywhere (INV-S1, F29, docs/adr/0080): neither the key of the model, nor the token
+ * and headers of the server that its provider calls. The provider says back what each request shows it: in lists,
+ * requests for approval, texts, reasoning, results and errors. Then every store is read byte by byte.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -54,7 +54,8 @@ beforeAll(async () => {
   } as const;
   world = await startFaultWorld({
     beside: [provider, desk],
-    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat
+    // timeout.
     bundle: await sharedBundle(),
     config: {
       models: {

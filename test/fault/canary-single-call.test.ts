@@ -1,7 +1,7 @@
 /**
- * No secret of a single call stands anywhere (S2.3, INV-S1, F29): neither the caller's own token nor those that workers get, at
- * servers that give away all they are sent; and with payload encryption not even what the call is about. Calls come by
- * the library and over HTTP. What is clear where it may be is the control.
+ * No secret of a single call stands anywhere (S2.3, INV-S1, F29): neither the caller's own token nor those that workers
+ * get, at servers that give away all they are sent; and with payload encryption not even what the call is about. Calls
+ * come by the library and over HTTP. What is clear where it may be is the control.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
@@ -148,7 +148,8 @@ describe('what a call is about', () => {
       tools: { act: acts((exchange) => exchange.text(secret.result)) },
     });
     const world = await startFaultWorld({
-      // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+      // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat
+      // timeout.
       bundle: await sharedBundle(),
       config: {
         servers: { bank: { url: server.url, credentials: { kind: 'none' } } },

@@ -1,6 +1,7 @@
 /**
- * No secret stands anywhere (INV-S1, F29, H-3): every secret of a deployment is a canary, the servers that get them give them all
- * away, and every store is read byte by byte afterwards. A control plants a canary in each store and finds it there.
+ * No secret stands anywhere (INV-S1, F29, H-3): every secret of a deployment is a canary, the servers that get them
+ * give them all away, and every store is read byte by byte afterwards. A control plants a canary in each store and
+ * finds it there.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

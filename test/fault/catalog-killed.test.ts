@@ -1,6 +1,6 @@
 /**
- * The worker and the Temporal server are killed (SIGKILL) while a catalog is refreshed and changed (S3.2, S3.6; INV-D3): whoever
- * reads it sees what was before or what is after, and a change that is sent again counts once.
+ * The worker and the Temporal server are killed (SIGKILL) while a catalog is refreshed and changed (S3.2, S3.6;
+ * INV-D3): whoever reads it sees what was before or what is after, and a change that is sent again counts once.
  */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';

@@ -1,6 +1,6 @@
 /**
- * Tokens of our own and exchanged ones, from a decision to servers that verify them (INV-S1, INV-S2, S1.5, F13, F15): only exactly
- * the call that was countersigned is executed, and what a caller sealed never reaches a tool server.
+ * Tokens of our own and exchanged ones, from a decision to servers that verify them (INV-S1, INV-S2, S1.5, F13, F15):
+ * only exactly the call that was countersigned is executed, and what a caller sealed never reaches a tool server.
  */
 import { expect, jest, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';

@@ -1,7 +1,7 @@
 /**
- * Approvals that come twice, at once, too late, for another call, or around a restart, on every path by which a call comes in
- * (S4.8, B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own count a call runs once where
- * one was approved and never elsewhere, and a refused decision changes nothing.
+ * Approvals that come twice, at once, too late, for another call, or around a restart, on every path by which a call
+ * comes in (S4.8, B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own
+ * count a call runs once where one was approved and never elsewhere, and a refused decision changes nothing.
  */
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { type AskedCall, nextOf, type Path, PATHS, startHazardWorld } from '../support/faults/hazard-paths.ts';
@@ -160,7 +160,8 @@ describe('kill -9 of the workers', () => {
       await Promise.all(PATHS.map(async (path) => await bank.held(purposeOf(path, point))));
     }
     await worker.kill();
-    // This one takes decisions and sends nothing: its approvals stand in history when it is killed, and no call has left.
+    // This one takes decisions and sends nothing: its approvals stand in history when it is killed, and no call has
+    // left.
     const taking = await world.startWorker({ role: 'runs' });
     expect(new Set(await decided('approved'))).toEqual(new Set(['approved']));
     await Promise.all(PATHS.map(async (path) => await ledgerShows(at(path, 'approved').call.run, 'dispatched')));

@@ -1,7 +1,8 @@
 /**
- * A worker is killed (SIGKILL) while a server waits for people on the open connection of a call (F1, F2, INV-X1, INV-D3; ADR 0040): the
- * question ends with the connection of the worker that holds it, the call may have run and is not sent again by itself; the worker of
- * the run is none of the server's business. What the server echoed stands nowhere (INV-S1).
+ * A worker is killed (SIGKILL) while a server waits for people on the open connection of a call (F1, F2, INV-X1,
+ * INV-D3; ADR 0040): the question ends with the connection of the worker that holds it, the call may have run and is
+ * not sent again by itself; the worker of the run is none of the server's business. What the server echoed stands
+ * nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';

@@ -1,6 +1,7 @@
 /**
  * A worker process is killed (SIGKILL) with one hosted call waiting for a person and one under way at the provider
- * (docs/adr/0080, INV-X1), for each way to approve one: by the log of the server behind the provider, each is made once at most.
+ * (docs/adr/0080, INV-X1), for each way to approve one: by the log of the server behind the provider, each is made once
+ * at most.
  */
 import { expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Workers are killed (SIGKILL) between the rounds of a call whose server asks people, and in the middle of a round (F1, F2, INV-X1,
- * INV-D3): nothing is executed twice, nobody is asked the same again; the server's state, which it echoes, stands nowhere (INV-S1).
+ * Workers are killed (SIGKILL) between the rounds of a call whose server asks people, and in the middle of a round (F1,
+ * F2, INV-X1, INV-D3): nothing is executed twice, nobody is asked the same again; the server's state, which it echoes,
+ * stands nowhere (INV-S1).
  */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, jest, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Tokens minted for one call, from an authorization server that we did not write to the tool server (INV-S2, S1.5, H-2, F13,
- * F14, F15): what the tool server is shown, and what is tried again.
+ * Tokens minted for one call, from an authorization server that we did not write to the tool server (INV-S2, S1.5, H-2,
+ * F13, F14, F15): what the tool server is shown, and what is tried again.
  */
 import { beforeAll, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';

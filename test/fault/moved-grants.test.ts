@@ -1,7 +1,7 @@
 /**
- * The `authorization` that a caller gives to a run, from the client library to the tool server (S1.1, S1.3, S1.4, S1.7, H-1):
- * each run's own, for each server its own. Sealed in a grant and used for anything but what it was sealed for, by whoever
- * may write to the namespace, it does not open, and no server ever sees it (INV-S1, S1.5, H-3, F13, F15).
+ * The `authorization` that a caller gives to a run, from the client library to the tool server (S1.1, S1.3, S1.4, S1.7,
+ * H-1): each run's own, for each server its own. Sealed in a grant and used for anything but what it was sealed for, by
+ * whoever may write to the namespace, it does not open, and no server ever sees it (INV-S1, S1.5, H-3, F13, F15).
  */
 import { describe, expect, jest, test } from '@jest/globals';
 import { Client } from '@temporalio/client';

@@ -1,6 +1,7 @@
 /**
- * A worker process is killed (SIGKILL) in the middle of tool calls, and another one is started: somebody is asked what became of
- * each, and a call is sent again only by their word. What counts is the tool server's own log (F1, F2, F6; INV-X1).
+ * A worker process is killed (SIGKILL) in the middle of tool calls, and another one is started: somebody is asked what
+ * became of each, and a call is sent again only by their word. What counts is the tool server's own log (F1, F2, F6;
+ * INV-X1).
  */
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

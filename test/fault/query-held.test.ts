@@ -1,7 +1,8 @@
 /**
- * A query waits at Temporal while the worker that has its run in memory is away for seconds. Meanwhile somebody else takes the run's next task and
- * never answers. The worker comes back soon, and gets the query with that task in it. It lacks nothing else, so that only the time at
- * which the question was asked tells it that the task is not its own (INV-D1, docs/adr/0091).
+ * A query waits at Temporal while the worker that has its run in memory is away for seconds. Meanwhile somebody else
+ * takes the run's next task and never answers. The worker comes back soon, and gets the query with that task in it. It
+ * lacks nothing else, so that only the time at which the question was asked tells it that the task is not its own
+ * (INV-D1, docs/adr/0091).
  */
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

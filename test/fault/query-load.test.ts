@@ -1,6 +1,7 @@
 /**
- * Two worker processes, one of which stands still for half a minute (SIGSTOP) while 48 runs are polled eight times a second and decided
- * at once: what every run has recorded is what a replay on the same build makes of it (INV-D1, docs/adr/0044), and its ledger is whole.
+ * Two worker processes, one of which stands still for half a minute (SIGSTOP) while 48 runs are polled eight times a
+ * second and decided at once: what every run has recorded is what a replay on the same build makes of it (INV-D1,
+ * docs/adr/0044), and its ledger is whole.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

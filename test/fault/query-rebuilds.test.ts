@@ -1,7 +1,8 @@
 /**
- * A query reaches a worker that does not have the run in memory, while something in history has no workflow task yet, or has one that
- * a process holds which never answers (INV-D1, docs/adr/0044). The run must go on from the task, never from what the query took in: at
- * each point at which it may wait, with somebody who answers at once. What a replay would do is compared with what was recorded, with its times.
+ * A query reaches a worker that does not have the run in memory, while something in history has no workflow task yet,
+ * or has one that a process holds which never answers (INV-D1, docs/adr/0044). The run must go on from the task, never
+ * from what the query took in: at each point at which it may wait, with somebody who answers at once. What a replay
+ * would do is compared with what was recorded, with its times.
  */
 import { expect, jest, test } from '@jest/globals';
 import { FORMS, NAMES, played, startStage } from '../support/faults/asked-elsewhere.ts';

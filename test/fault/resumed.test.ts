@@ -1,7 +1,8 @@
 /**
- * A worker process is lost in the middle of calls at a server of the legacy era that keeps its events (F1, F2, F8; mcp.md §2.5):
- * another worker brings the answers, and by the server's own count each call ran once (INV-X1). What stands in Temporal meanwhile
- * says nothing to whoever reads it, and nothing else than what its own worker left is believed (INV-S1).
+ * A worker process is lost in the middle of calls at a server of the legacy era that keeps its events (F1, F2, F8;
+ * mcp.md §2.5): another worker brings the answers, and by the server's own count each call ran once (INV-X1). What
+ * stands in Temporal meanwhile says nothing to whoever reads it, and nothing else than what its own worker left is
+ * believed (INV-S1).
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -165,7 +166,8 @@ test('what a worker of the queue says that had not sent the call is not believed
   const [one, two] = await Promise.all([leftBehind(forged), leftBehind(foreign)]);
   await tools.kill();
   const before = gets();
-  // With the namespace alone, heartbeats of running activities can be overwritten: one gets what is sealed for the other.
+  // With the namespace alone, heartbeats of running activities can be overwritten: one gets what is sealed for the
+  // other.
   await overwrite(forged, { ...one, resume: { ...one.resume, ciphertext: 'AAAA' } });
   await overwrite(foreign, { ...two, resume: one.resume });
   const next = await world.startWorker({ role: 'tools' });

@@ -1,6 +1,6 @@
 /**
- * A run is rebuilt for a decision after workflow tasks that had nothing to do: its worker was killed (INV-D1, INV-D3, F1;
- * docs/adr/0087). What it does then replays, and the history has no tasks that the SDK takes for one.
+ * A run is rebuilt for a decision after workflow tasks that had nothing to do: its worker was killed (INV-D1, INV-D3,
+ * F1; docs/adr/0087). What it does then replays, and the history has no tasks that the SDK takes for one.
  */
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * The Temporal server is killed (SIGKILL) and started again on its SQLite file (F3; INV-D3): what it had acknowledged holds,
- * what it had not is safe to send again.
+ * The Temporal server is killed (SIGKILL) and started again on its SQLite file (F3; INV-D3): what it had acknowledged
+ * holds, what it had not is safe to send again.
  */
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { Countersign, type CountersignError, type RunHandle } from '../../client/index.ts';

@@ -1,6 +1,6 @@
 /**
- * What an operator sees of a worker process, as Prometheus reads it and in its log: a server's limits, once for each change,
- * and the count of refused queries (docs/adr/0044).
+ * What an operator sees of a worker process, as Prometheus reads it and in its log: a server's limits, once for each
+ * change, and the count of refused queries (docs/adr/0044).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';

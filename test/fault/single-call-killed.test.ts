@@ -1,7 +1,7 @@
 /**
- * A worker process is killed (SIGKILL) with single calls at each step of their life (S2.3, F1, F2, INV-X1): made by the library and
- * over HTTP, asked about and not. By the servers' own logs a call that may not be repeated ran at most once, its caller
- * hears that nobody knows, and asking again under the id sends nothing.
+ * A worker process is killed (SIGKILL) with single calls at each step of their life (S2.3, F1, F2, INV-X1): made by the
+ * library and over HTTP, asked about and not. By the servers' own logs a call that may not be repeated ran at most
+ * once, its caller hears that nobody knows, and asking again under the id sends nothing.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';

@@ -42,8 +42,8 @@ const hasActed = (point: KillPoint): boolean =>
   point === 'acted on, not answered' || point === 'answered, not completed';
 
 /**
- * A decision, two turns of a stretch, and a turn with a call that may run only once. The second turn of the stretch calls
- * beside the recording server the one that holds.
+ * A decision, two turns of a stretch, and a turn with a call that may run only once. The second turn of the stretch
+ * calls beside the recording server the one that holds.
  */
 const killedPlan = (tool: string): Plan => [
   ['shop/pay'],

@@ -1,6 +1,6 @@
 /**
- * A worker process is killed (SIGKILL) while a server works on a call as a task, and another one is started: it asks where the other
- * left off, and nothing is begun again (INV-X1, INV-D3; ADR 0041).
+ * A worker process is killed (SIGKILL) while a server works on a call as a task, and another one is started: it asks
+ * where the other left off, and nothing is begun again (INV-X1, INV-D3; ADR 0041).
  */
 import { expect, jest, test } from '@jest/globals';
 import { startFaultWorld } from '../support/faults/world.ts';

@@ -1,6 +1,6 @@
 /**
- * A worker is killed (SIGKILL) while it fetches a token (F1, F13, INV-X1, INV-S2): for the list at the start of a run, and for a call that
- * a person has approved. By the tool server's log nothing was sent with a token that never came.
+ * A worker is killed (SIGKILL) while it fetches a token (F1, F13, INV-X1, INV-S2): for the list at the start of a run,
+ * and for a call that a person has approved. By the tool server's log nothing was sent with a token that never came.
  */
 import { expect, test } from '@jest/globals';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';

@@ -1,6 +1,6 @@
 /**
- * Every way in which a tool server fails, through the whole run: what it executed by its own log, what the model is told on the
- * wire, what the ledger says (F7–F10, F12–F15; INV-X1, INV-X2, INV-G3).
+ * Every way in which a tool server fails, through the whole run: what it executed by its own log, what the model is
+ * told on the wire, what the ledger says (F7–F10, F12–F15; INV-X1, INV-X2, INV-G3).
  */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

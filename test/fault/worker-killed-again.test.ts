@@ -1,6 +1,6 @@
 /**
- * Workers are killed (SIGKILL) again and again while runs are at whatever point they happen to be (F1, F2): every run completes,
- * every decision counts once, no call runs twice (INV-D3, INV-X1).
+ * Workers are killed (SIGKILL) again and again while runs are at whatever point they happen to be (F1, F2): every run
+ * completes, every decision counts once, no call runs twice (INV-D3, INV-X1).
  */
 import { expect, jest, test } from '@jest/globals';
 import type { LedgerEntry, RunHandle } from '../../client/index.ts';
@@ -100,7 +100,8 @@ test('a worker that dies three times under load loses nothing and doubles nothin
     expect(factsOf(ledger, 'decision.accepted')).toHaveLength(TURNS);
     const outcomes = factsOf(ledger, 'outcome').map(({ outcome }) => outcome);
     expect(outcomes.filter((outcome) => outcome !== 'succeeded' && outcome !== 'unknown')).toEqual([]);
-    // What was in no dying worker's hands is known: an outcome that is `unknown` where nothing was wrong would hide a fault.
+    // What was in no dying worker's hands is known: an outcome that is `unknown` where nothing was wrong would hide a
+    // fault.
     for (const { left, ended } of unknownCalls(ledger))
       expect(kills.some((killed) => left <= killed && killed <= ended)).toBe(true);
   }

@@ -1,6 +1,6 @@
 /**
- * A worker process is asked to end (SIGTERM), as at every deploy, or stands still for a while and comes back (F1, F5, F7):
- * INV-X1 holds all the same.
+ * A worker process is asked to end (SIGTERM), as at every deploy, or stands still for a while and comes back (F1, F5,
+ * F7): INV-X1 holds all the same.
  */
 import { describe, expect, jest, test } from '@jest/globals';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';

@@ -1,6 +1,6 @@
 /**
- * Hashes of fixed values: what was shown, signed and stored by one version must hash the same in every later one, and in
- * clients of other languages. Literals, never imports.
+ * Hashes of fixed values: what was shown, signed and stored by one version must hash the same in every later one, and
+ * in clients of other languages. Literals, never imports.
  */
 import { describe, expect, test } from '@jest/globals';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';

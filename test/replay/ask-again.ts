@@ -1,8 +1,8 @@
 /**
  * Asks a recorded run once more: its history, one workflow task longer, in which an update arrives.
  *
- * The SDK runs validators for updates that stand admitted in a history (as a reset leaves them), so no server is needed and
- * the run is in the very state, under the run id and at the time, in which the input was first sent.
+ * The SDK runs validators for updates that stand admitted in a history (as a reset leaves them), so no server is needed
+ * and the run is in the very state, under the run id and at the time, in which the input was first sent.
  */
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { DeedReader, type Recorded } from '../../workers/replay/recorded-history.ts';

@@ -1,4 +1,5 @@
-// Every history that was ever recorded replays on this code, and this code would do what those runs did (INV-D1): no waiting run is broken by a deploy.
+// Every history that was ever recorded replays on this code, and this code would do what those runs did (INV-D1): no
+// waiting run is broken by a deploy.
 import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

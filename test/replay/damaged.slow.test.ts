@@ -1,6 +1,7 @@
 /**
- * Runs that queries have really damaged are told from a build that is at fault, and from a record that somebody changed (INV-D1): at the
- * points of `test/fault/query-rebuilds.test.ts`, in both forms, also where the damage is behind a continue-as-new.
+ * Runs that queries have really damaged are told from a build that is at fault, and from a record that somebody changed
+ * (INV-D1): at the points of `test/fault/query-rebuilds.test.ts`, in both forms, also where the damage is behind a
+ * continue-as-new.
  */
 import { readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';

@@ -1,4 +1,5 @@
-// From the points at which runs of the release wait, the next build goes on to their end on a real server (INV-D1, INV-X1).
+// From the points at which runs of the release wait, the next build goes on to their end on a real server (INV-D1,
+// INV-X1).
 //
 // The smaller choice has every kind of wait once. Others: COUNTERSIGN_FORWARD=all (or points, with commas) node
 // scripts/test.mjs slow forward.

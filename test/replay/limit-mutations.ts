@@ -1,6 +1,6 @@
 /**
- * Changes of limits that no recorded history shows, since none comes as far: the tests of the limits themselves must notice
- * (`test/unit/domain/request/limits-noticed.test.ts`).
+ * Changes of limits that no recorded history shows, since none comes as far: the tests of the limits themselves must
+ * notice (`test/unit/domain/request/limits-noticed.test.ts`).
  */
 import { always, replaced } from './change.ts';
 import type { Mutation } from './mutant.ts';

@@ -1,4 +1,5 @@
-// `countersign replay --live` of a checkout with a breaking change stops the build before a worker of it takes a task (INV-D1, INV-G2).
+// `countersign replay --live` of a checkout with a breaking change stops the build before a worker of it takes a task
+// (INV-D1, INV-G2).
 import { execFile } from 'node:child_process';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { type CliWorld, pay, startCliWorld } from '../support/scenes/cli-world.ts';

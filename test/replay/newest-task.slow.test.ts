@@ -1,8 +1,9 @@
 /**
- * No sound workflow task fails by the guard of queries, whichever task of whichever recorded run it is (INV-D1, docs/adr/0044).
+ * No sound workflow task fails by the guard of queries, whichever task of whichever recorded run it is (INV-D1,
+ * docs/adr/0044).
  *
- * Of what a replay hands over as done the guard doubts nothing. So each task of each history is made the newest one: live, behind what was
- * replayed, with what the run cancels in it.
+ * Of what a replay hands over as done the guard doubts nothing. So each task of each history is made the newest one:
+ * live, behind what was replayed, with what the run cancels in it.
  */
 import { expect, jest, test } from '@jest/globals';
 import type { WorkflowInfo } from '@temporalio/workflow';

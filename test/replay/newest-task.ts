@@ -1,6 +1,7 @@
 /**
- * A recorded history as a worker has it while one of its workflow tasks is the newest: cut behind the start of that task, with the updates
- * that came with it. History tells of those only once the task is done; here they stand before it, as a reset leaves them.
+ * A recorded history as a worker has it while one of its workflow tasks is the newest: cut behind the start of that
+ * task, with the updates that came with it. History tells of those only once the task is done; here they stand before
+ * it, as a reset leaves them.
  */
 import type { History } from '../../workers/replay/recorded-history.ts';
 

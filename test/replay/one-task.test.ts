@@ -1,6 +1,7 @@
 /**
- * Two things that a run hears of in one workflow task: the order in which it acts on them is recorded, and one promise more or less
- * changes it. No recording can be made to have both at once, so the end of a recorded one is told otherwise here.
+ * Two things that a run hears of in one workflow task: the order in which it acts on them is recorded, and one promise
+ * more or less changes it. No recording can be made to have both at once, so the end of a recorded one is told
+ * otherwise here.
  */
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, jest, test } from '@jest/globals';

@@ -1,10 +1,11 @@
 // Whatever a run refused when it was recorded, it refuses today, with the same code; what it took, it takes (INV-G2).
 //
-// A refused update never enters history, so no replay sees a validator: a build that lets everything pass replays green. Here
-// each recorded input is put to the recorded run again: the history, one task longer, in which the update arrives
-// (`ask-again.ts`). This asks the validator of this code, in the state, the Temporal run and at the time of the recording, with the
-// digests of the recording. It proves that waiting runs go on refusing after a deploy. It does not prove that the server drops what is refused; that
-// was seen when the inputs were recorded, and is tested on a live run in test/workflow/.
+// A refused update never enters history, so no replay sees a validator: a build that lets everything pass replays
+// green. Here each recorded input is put to the recorded run again: the history, one task longer, in which the update
+// arrives (`ask-again.ts`). This asks the validator of this code, in the state, the Temporal run and at the time of the
+// recording, with the digests of the recording. It proves that waiting runs go on refusing after a deploy. It does not
+// prove that the server drops what is refused; that was seen when the inputs were recorded, and is tested on a live run
+// in test/workflow/.
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleForReplay } from '../../workers/replay/semantics.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';

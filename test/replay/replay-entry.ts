@@ -1,5 +1,6 @@
 /**
- * Replays history files in a process of its own, and says on standard output why each fails: a list of JSON, empty texts where none does.
+ * Replays history files in a process of its own, and says on standard output why each fails: a list of JSON, empty
+ * texts where none does.
  *
  * A rejection that nobody handles fails a workflow task by an event of the process, which jest keeps to itself.
  */

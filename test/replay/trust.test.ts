@@ -1,6 +1,7 @@
 /**
- * Trust mode `signed`, where a run has no keys to believe by: it believes nobody (INV-G4), and no replay goes on with keys that it only has
- * because this worker cannot prove newer ones (INV-D1, docs/adr/0047). Recordings are told otherwise here: no worker of ours writes such.
+ * Trust mode `signed`, where a run has no keys to believe by: it believes nobody (INV-G4), and no replay goes on with
+ * keys that it only has because this worker cannot prove newer ones (INV-D1, docs/adr/0047). Recordings are told
+ * otherwise here: no worker of ours writes such.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,7 +1,7 @@
 /**
- * A run never reads what it could not read when it came, and keeps to the reason of then: its history replays whatever keys a worker
- * has today (INV-D1, docs/adr/0046). Keys decide whether a payload is sealed for somebody else, changed, or plain and malformed,
- * and whoever may write to the namespace chooses under which key id his bytes come.
+ * A run never reads what it could not read when it came, and keeps to the reason of then: its history replays whatever
+ * keys a worker has today (INV-D1, docs/adr/0046). Keys decide whether a payload is sealed for somebody else, changed,
+ * or plain and malformed, and whoever may write to the namespace chooses under which key id his bytes come.
  */
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';

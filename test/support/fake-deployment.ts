@@ -1,6 +1,6 @@
 /**
- * A worker deployment as Temporal keeps it, as far as `Deployment` looks at it: builds, workers and executions. It stands
- * where the client's connection does, so what is tested is all but the wire.
+ * A worker deployment as Temporal keeps it, as far as `Deployment` looks at it: builds, workers and executions. It
+ * stands where the client's connection does, so what is tested is all but the wire.
  */
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
 import { type Client, ServiceError } from '@temporalio/client';

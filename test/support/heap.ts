@@ -34,8 +34,8 @@ const PARSE = `
 `;
 
 /**
- * Returns how many bytes of heap the value of a JSON text takes. A thread of its own measures it: to collect the heap of
- * a process that has run many test files takes half a second each time.
+ * Returns how many bytes of heap the value of a JSON text takes. A thread of its own measures it: to collect the heap
+ * of a process that has run many test files takes half a second each time.
  */
 export async function parsedBytes(text: string): Promise<number> {
   const thread = new Worker(PARSE, { eval: true });

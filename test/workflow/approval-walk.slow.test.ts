@@ -1,4 +1,5 @@
-// docs/architecture/approval.md against what runs: the approval is played, and V8 tells which files have run a function.
+// docs/architecture/approval.md against what runs: the approval is played, and V8 tells which files have run a
+// function.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

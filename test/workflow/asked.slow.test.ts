@@ -1,7 +1,7 @@
 /**
- * Who asks a run hears what it is. A watch tells every entry of the ledger, in order, each once, whatever happens to run and
- * workers meanwhile (INV-D2, INV-D3). A worker refuses direct queries only behind the task for which it rebuilt a run
- * (docs/adr/0044).
+ * Who asks a run hears what it is. A watch tells every entry of the ledger, in order, each once, whatever happens to
+ * run and workers meanwhile (INV-D2, INV-D3). A worker refuses direct queries only behind the task for which it rebuilt
+ * a run (docs/adr/0044).
  */
 import { describe, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type LedgerEntry, type RunHandle } from '../../client/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Whole runs whose artifacts stand in a bucket, on an S3-compatible server that no one here wrote: what is stored, what is not
- * (INV-S1), and what a run does while the store is away (INV-D3).
+ * Whole runs whose artifacts stand in a bucket, on an S3-compatible server that no one here wrote: what is stored, what
+ * is not (INV-S1), and what a run does while the store is away (INV-D3).
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * A catalog by the command line, against a real server: what is shown is what happens; its file; and what is refused, with
- * exit code and code, and changes nothing.
+ * A catalog by the command line, against a real server: what is shown is what happens; its file; and what is refused,
+ * with exit code and code, and changes nothing.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Catalogs in trust mode `signed`: their life, with two key holders, continue-as-new, a reset, a key that is revoked; and
- * somebody who may write to the namespace, and sends messages by Temporal's own client, as its UI does. Once a catalog
- * knows of keys, none that is not proven enters history (INV-G2).
+ * Catalogs in trust mode `signed`: their life, with two key holders, continue-as-new, a reset, a key that is revoked;
+ * and somebody who may write to the namespace, and sends messages by Temporal's own client, as its UI does. Once a
+ * catalog knows of keys, none that is not proven enters history (INV-G2).
  */
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

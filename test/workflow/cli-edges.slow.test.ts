@@ -1,6 +1,7 @@
 /**
- * The command line at its edges: a sweep of the artifact directory under runs that need it (INV-D3); what became of a call;
- * and what `start`, `watch`, `result` and `show` say at once, where a worker answers and where there is none (S2.3).
+ * The command line at its edges: a sweep of the artifact directory under runs that need it (INV-D3); what became of a
+ * call; and what `start`, `watch`, `result` and `show` say at once, where a worker answers and where there is none
+ * (S2.3).
  */
 import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -93,7 +93,8 @@ test('a run of 120 turns, with decisions and messages arriving at any moment, is
     const request = (await run.requests()).find(({ callId }) => callId === fact.callId);
     if (request === undefined) throw new Error('a request that was opened is gone');
     const turn = (decided += 1) * 3;
-    // In some turns the run continues as new while the request waits, in others while a decision or a message is under way.
+    // In some turns the run continues as new while the request waits, in others while a decision or a message is under
+    // way.
     if (turn === 21) {
       await nudge(run);
       await until(async () => (await run.state()).runId !== request.runId, {

@@ -1,6 +1,7 @@
 /**
  * A run is what its history says: one that continues as new loses nothing, no call, decision, message, ledger entry or
- * word of the conversation; workers come and go, caches are lost, clients ask at the worst moment (INV-D1, INV-D2, INV-D3).
+ * word of the conversation; workers come and go, caches are lost, clients ask at the worst moment (INV-D1, INV-D2,
+ * INV-D3).
  */
 import { describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';

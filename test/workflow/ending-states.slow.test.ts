@@ -1,7 +1,7 @@
 /**
- * Each way to end a run, in each state that it can be in beyond those of `ending.test.ts`: what is open is resolved, all is
- * stored, and nothing of it happens later (S3.10, B-16, F16, F37, INV-D3). What becomes of the question what a call did
- * (INV-X1, INV-G2). What is spent, counted up to its limit and beyond it (INV-G4).
+ * Each way to end a run, in each state that it can be in beyond those of `ending.test.ts`: what is open is resolved,
+ * all is stored, and nothing of it happens later (S3.10, B-16, F16, F37, INV-D3). What becomes of the question what a
+ * call did (INV-X1, INV-G2). What is spent, counted up to its limit and beyond it (INV-G4).
  */
 import { describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';

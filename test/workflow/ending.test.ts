@@ -1,7 +1,7 @@
 /**
- * Whatever ends a run, every call has an outcome, the ledger is stored, and nothing of the run happens afterwards (S3.10,
- * B-16). A ceiling that is reached ends a run, or denies a call, by name; it never fails a workflow task (INV-G4).
- * One file, because both are the end of a run.
+ * Whatever ends a run, every call has an outcome, the ledger is stored, and nothing of the run happens afterwards
+ * (S3.10, B-16). A ceiling that is reached ends a run, or denies a call, by name; it never fails a workflow task
+ * (INV-G4). One file, because both are the end of a run.
  */
 import { describe, expect, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';

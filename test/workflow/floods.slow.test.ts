@@ -1,6 +1,7 @@
 /**
- * A run under as many messages as Temporal lets in: ten in flight, two thousand in all, right ones, wrong ones and resent ones, over
- * several executions. Every one gets its answer, nothing is lost and nothing happens twice (INV-D3, INV-G2, INV-G3, F35, F36).
+ * A run under as many messages as Temporal lets in: ten in flight, two thousand in all, right ones, wrong ones and
+ * resent ones, over several executions. Every one gets its answer, nothing is lost and nothing happens twice (INV-D3,
+ * INV-G2, INV-G3, F35, F36).
  */
 import { expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';

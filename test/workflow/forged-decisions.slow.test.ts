@@ -1,7 +1,7 @@
 /**
- * Edits and standing decisions that a forged run makes up, and every registered activity, run by somebody who is no run: the
- * activity that calls tools trusts nothing that it is given, and proves each decision from its parts; none reaches
- * `tools/call` (D-4, F22, F23, INV-G1, INV-G2).
+ * Edits and standing decisions that a forged run makes up, and every registered activity, run by somebody who is no
+ * run: the activity that calls tools trusts nothing that it is given, and proves each decision from its parts; none
+ * reaches `tools/call` (D-4, F22, F23, INV-G1, INV-G2).
  */
 import { status as grpcStatus } from '@grpc/grpc-js';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';

@@ -64,7 +64,8 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
     expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN' } });
     expect(newCalls()).toBe(1);
-    // Another worker knows nothing of it, nor does this one know an attempt that it has not sent: the key of the call goes with each.
+    // Another worker knows nothing of it, nor does this one know an attempt that it has not sent: the key of the call
+    // goes with each.
     expect(await again({ attempt: 2 })).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
     await forger.world.restartWorkers();
     expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });

@@ -1,6 +1,6 @@
 /**
- * Clients that no one here wrote call through the gate, each with its own defaults. The judge is the MCP server behind it:
- * what nobody approved never arrives there, and what was approved arrives once (INV-S1, INV-X1).
+ * Clients that no one here wrote call through the gate, each with its own defaults. The judge is the MCP server behind
+ * it: what nobody approved never arrives there, and what was approved arrives once (INV-S1, INV-X1).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import {

@@ -1,7 +1,7 @@
 /**
- * The gate in front of a server that lies, and for a client that lies (S4.4, INV-G1, INV-G2, INV-X2, F25, F26): what the server says reaches
- * the client as what the server says. What the gate says of a call stands in `_meta["countersign/call"]`, and neither of the
- * two writes there, names a reference, or approves anything.
+ * The gate in front of a server that lies, and for a client that lies (S4.4, INV-G1, INV-G2, INV-X2, F25, F26): what
+ * the server says reaches the client as what the server says. What the gate says of a call stands in
+ * `_meta["countersign/call"]`, and neither of the two writes there, names a reference, or approves anything.
  */
 import { beforeAll, expect, test } from '@jest/globals';
 import type { CallToolResult } from '@modelcontextprotocol/client';

@@ -1,6 +1,6 @@
 /**
- * The agent of llama-stack calls through the gate, as an MCP client that no one here wrote, with headers that each of its
- * requests brings (S1.1, S1.4, S4.8). It knows nothing of approvals: the judge is the MCP server behind the gate.
+ * The agent of llama-stack calls through the gate, as an MCP client that no one here wrote, with headers that each of
+ * its requests brings (S1.1, S1.4, S4.8). It knows nothing of approvals: the judge is the MCP server behind the gate.
  */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { JsonObject } from '../../contracts/schemas/json.ts';

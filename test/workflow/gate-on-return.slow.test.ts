@@ -1,6 +1,6 @@
 /**
- * `dispatch: on-return`: an approved call of an MCP client leaves only while its client is there, and is checked anew then
- * (INV-G1, INV-X1).
+ * `dispatch: on-return`: an approved call of an MCP client leaves only while its client is there, and is checked anew
+ * then (INV-G1, INV-X1).
  */
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';

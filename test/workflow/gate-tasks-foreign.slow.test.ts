@@ -1,6 +1,6 @@
 /**
- * Clients that no one here wrote make calls as tasks: the Python SDK over HTTP, and the 1.x SDK over stdio. The judge is
- * the MCP server behind the gate (INV-S1, INV-X1).
+ * Clients that no one here wrote make calls as tasks: the Python SDK over HTTP, and the 1.x SDK over stdio. The judge
+ * is the MCP server behind the gate (INV-S1, INV-X1).
  */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

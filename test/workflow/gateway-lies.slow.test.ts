@@ -1,6 +1,6 @@
 /**
- * Somebody who may write to the namespace runs workflows that have the name of a run or a catalog and answer in any way:
- * lists show all others, and what cannot be shown is told by a code (INV-G2).
+ * Somebody who may write to the namespace runs workflows that have the name of a run or a catalog and answer in any
+ * way: lists show all others, and what cannot be shown is told by a code (INV-G2).
  */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';

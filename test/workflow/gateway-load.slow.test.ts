@@ -1,6 +1,7 @@
 /**
- * Many readers and bad ones: 500 of them cost the queries of one, a request that many open costs none for each, and what
- * is no request gets an answer like every other one. What readers take of memory and CPU is told by bench/gateway.ts.
+ * Many readers and bad ones: 500 of them cost the queries of one, a request that many open costs none for each, and
+ * what is no request gets an answer like every other one. What readers take of memory and CPU is told by
+ * bench/gateway.ts.
  */
 import { connect, type Socket } from 'node:net';
 import { beforeAll, expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Buttons in messages of Slack, from the message that a worker posts to the run that is answered: a press counts for the
- * person whom the operator names, by the rule of the request, for what the message showed, once.
+ * Buttons in messages of Slack, from the message that a worker posts to the run that is answered: a press counts for
+ * the person whom the operator names, by the rule of the request, for what the message showed, once.
  *
  * One file, because all of it is one stack.
  */

@@ -1,6 +1,6 @@
 /**
- * Whole runs at the reference server of MCP 2025-11-25, which asks people on the open connection of a call (ADR 0040): on the command
- * line, by the client, and where nobody answers.
+ * Whole runs at the reference server of MCP 2025-11-25, which asks people on the open connection of a call (ADR 0040):
+ * on the command line, by the client, and where nobody answers.
  */
 import { describe, expect, jest, test } from '@jest/globals';
 import { assertIntact, Countersign } from '../../client/index.ts';

@@ -1,7 +1,7 @@
 /**
- * The proxy of LiteLLM, which no one here wrote, between this service and the provider of the model (docs/adr/0080, S4.7).
- * As a relay it keeps what a hosted call consists of. As a host of tools it never asks, and calls nothing that it is told to
- * ask about. The judge is the MCP server behind it.
+ * The proxy of LiteLLM, which no one here wrote, between this service and the provider of the model (docs/adr/0080,
+ * S4.7). As a relay it keeps what a hosted call consists of. As a host of tools it never asks, and calls nothing that
+ * it is told to ask about. The judge is the MCP server behind it.
  */
 import { describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';

@@ -1,7 +1,7 @@
 /**
- * A provider that no one here wrote, and that does not ask before it calls: llama-stack. It is refused where nobody said
- * that it asks; where the operator said so wrongly, nothing is called twice, and the run says what is wrong (docs/adr/0080,
- * S4.7). The judge is the MCP server behind it.
+ * A provider that no one here wrote, and that does not ask before it calls: llama-stack. It is refused where nobody
+ * said that it asks; where the operator said so wrongly, nothing is called twice, and the run says what is wrong
+ * (docs/adr/0080, S4.7). The judge is the MCP server behind it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';

@@ -1,6 +1,6 @@
 /**
- * What a server asks in the middle of a call: after a reset, on the command line, where nobody answers, and where policy
- * asks others before the call goes on (INV-G1, INV-G2, D-5, F38).
+ * What a server asks in the middle of a call: after a reset, on the command line, where nobody answers, and where
+ * policy asks others before the call goes on (INV-G1, INV-G2, D-5, F38).
  */
 import { describe, expect, test } from '@jest/globals';
 import { commandsAt } from '../support/cli.ts';

@@ -1,7 +1,7 @@
 /**
- * A run whose tools cannot be listed for want of a grant waits for one, as a call does (F13, S1.4, INV-S2, INV-D3): nobody
- * loses a run to a grant that ended before it began. A task, and grants that take each other's place while its server
- * works on it (ADR 0041).
+ * A run whose tools cannot be listed for want of a grant waits for one, as a call does (F13, S1.4, INV-S2, INV-D3):
+ * nobody loses a run to a grant that ended before it began. A task, and grants that take each other's place while its
+ * server works on it (ADR 0041).
  */
 import { beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

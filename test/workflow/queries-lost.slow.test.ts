@@ -1,7 +1,7 @@
 /**
- * Readers that come while a worker lets go of a run are all answered (docs/adr/0063). The SDK loses some of their queries:
- * without the second question, about one run of twelve leaves a reader without an answer until the deadline. So this
- * test may pass by chance where the function is gone; its unit test does not
+ * Readers that come while a worker lets go of a run are all answered (docs/adr/0063). The SDK loses some of their
+ * queries: without the second question, about one run of twelve leaves a reader without an answer until the deadline.
+ * So this test may pass by chance where the function is gone; its unit test does not
  * (`test/unit/contracts/refused-query.test.ts`).
  */
 import { expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Whole runs on servers that no one here wrote, in both protocol eras: what they did is looked at on disk, and what the model was
- * told is what they said (F12, F25, F37, INV-X1).
+ * Whole runs on servers that no one here wrote, in both protocol eras: what they did is looked at on disk, and what the
+ * model was told is what they said (F12, F25, F37, INV-X1).
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * A run or a catalog whose history no worker can replay is read from it, and has a way out: nothing that ran is forgotten on
- * it, and what an operator has to say again is told (INV-X1, INV-G2, INV-D3). Workers whose code throws on a run hold it
- * up and lose nothing; whoever asks meanwhile hears it with a code (INV-D1).
+ * A run or a catalog whose history no worker can replay is read from it, and has a way out: nothing that ran is
+ * forgotten on it, and what an operator has to say again is told (INV-X1, INV-G2, INV-D3). Workers whose code throws on
+ * a run hold it up and lose nothing; whoever asks meanwhile hears it with a code (INV-D1).
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * An id that was used for one message answers no other: whichever update it comes by, whatever of it differs (INV-G2, INV-D3). By the
- * library, and by plain updates under ids that are made as the guide says.
+ * An id that was used for one message answers no other: whichever update it comes by, whatever of it differs (INV-G2,
+ * INV-D3). By the library, and by plain updates under ids that are made as the guide says.
  */
 import { expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

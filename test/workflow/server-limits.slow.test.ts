@@ -1,6 +1,6 @@
 /**
- * Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent twice. A
- * server that is away when a run starts is waited for, visibly, for as long as the run may last (F8, INV-D3).
+ * Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent
+ * twice. A server that is away when a run starts is waited for, visibly, for as long as the run may last (F8, INV-D3).
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

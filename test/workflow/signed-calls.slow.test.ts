@@ -1,7 +1,7 @@
 /**
- * Trust mode `signed`: calls that are lost, outlive their worker, or are asked about in the middle count as somebody signed
- * (INV-G1, INV-G2, INV-X1, D-7, ADR 0039, 0041); workflows that are none of ours get nothing called, whatever genuine
- * inputs they repeat (F22, §3.5). One file, because one deployment of keys serves all.
+ * Trust mode `signed`: calls that are lost, outlive their worker, or are asked about in the middle count as somebody
+ * signed (INV-G1, INV-G2, INV-X1, D-7, ADR 0039, 0041); workflows that are none of ours get nothing called, whatever
+ * genuine inputs they repeat (F22, §3.5). One file, because one deployment of keys serves all.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

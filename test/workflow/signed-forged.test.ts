@@ -1,7 +1,7 @@
 /**
- * Trust mode `signed` against somebody who may write to the namespace (§3.3, D-1, D-6, D-7, D-8, F16, F18, F20, F21, F22,
- * F38): messages, and starts of runs, by Temporal's own client, as its UI sends them. No message enters history. One
- * file, because one run is attacked in every way.
+ * Trust mode `signed` against somebody who may write to the namespace (§3.3, D-1, D-6, D-7, D-8, F16, F18, F20, F21,
+ * F22, F38): messages, and starts of runs, by Temporal's own client, as its UI sends them. No message enters history.
+ * One file, because one run is attacked in every way.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

@@ -1,6 +1,7 @@
 /**
  * Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them
- * (§3.3, D-7, D-8). What stands is proven by what was signed, and only a signed word takes it back (INV-G1, INV-G2, F22).
+ * (§3.3, D-7, D-8). What stands is proven by what was signed, and only a signed word takes it back (INV-G1, INV-G2,
+ * F22).
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

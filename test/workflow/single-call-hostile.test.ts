@@ -1,6 +1,6 @@
 /**
- * A single call at a server that lies: its words never become the answer of the call, and what it lists anew never runs under
- * an approval of what it listed before (S2.3, INV-G2, INV-X1).
+ * A single call at a server that lies: its words never become the answer of the call, and what it lists anew never runs
+ * under an approval of what it listed before (S2.3, INV-G2, INV-X1).
  */
 import { expect, test } from '@jest/globals';
 import type { SingleCall } from '../../client/index.ts';

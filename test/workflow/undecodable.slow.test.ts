@@ -1,6 +1,6 @@
 /**
- * One message must not stop a run: what cannot be read is refused, whatever it is and whatever it was meant for, and the run goes on
- * (INV-G2, INV-D1).
+ * One message must not stop a run: what cannot be read is refused, whatever it is and whatever it was meant for, and
+ * the run goes on (INV-G2, INV-D1).
  */
 import { describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
@@ -161,7 +161,8 @@ describe('a message that is too large', () => {
   test('has a code, and changes nothing', async () => {
     const { run, raw, request } = await waiting();
     const decision = decisionOn(request, 'ann');
-    // More than Temporal takes, which would tell of it as a fault of the run; and more than it carries, which it would not tell at all.
+    // More than Temporal takes, which would tell of it as a fault of the run; and more than it carries, which it would
+    // not tell at all.
     for (const size of [300_000, 2_500_000, 4_500_000])
       expect(await codeOf(run.decide({ ...decision, kind: 'approve', ...filled(size) }))).toBe('ARGUMENTS_TOO_LARGE');
     expect(await raw.update(UPDATES.decide, [readable({ ...decision, ...filled(1_500_000) })])).toBe(

@@ -1,6 +1,6 @@
 /**
- * Answers of activities that cannot be read, or are none, by somebody who ends an activity in its worker's place: no workflow task fails
- * by one, and the run or catalog says why it does not go on (docs/adr/0046).
+ * Answers of activities that cannot be read, or are none, by somebody who ends an activity in its worker's place: no
+ * workflow task fails by one, and the run or catalog says why it does not go on (docs/adr/0046).
  */
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';

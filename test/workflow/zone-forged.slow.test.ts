@@ -1,7 +1,7 @@
 /**
  * Trust mode `signed` against somebody who may write to the namespace, has no key, and answers in the place of our
- * workers, makes a call seem lost or not made, or hands our workers a run to go on with (INV-G1, INV-X1, docs/adr/0047).
- * One file, because all of it is the same impostor.
+ * workers, makes a call seem lost or not made, or hands our workers a run to go on with (INV-G1, INV-X1,
+ * docs/adr/0047). One file, because all of it is the same impostor.
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

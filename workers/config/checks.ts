@@ -1,4 +1,4 @@
-/** Checks what the schema of a configuration cannot express: where secrets may go, and whether its parts fit together. */
+/** Checks what the schema of a configuration cannot express: where secrets may go, how its parts fit together. */
 import { isNameable } from '../../activities/egress/address.ts';
 import { urlObjection } from '../../activities/egress/fetch.ts';
 import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts';

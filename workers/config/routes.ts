@@ -8,7 +8,10 @@ interface Route {
   readonly path: string;
 }
 
-/** Returns a route to nowhere: it would tell nobody, and no one would miss it. @param channels names of those there are */
+/**
+ * Returns a route to nowhere: it would tell nobody, and no one would miss it.
+ * @param channels names of those there are
+ */
 export function routeToNowhere(
   { notify, rules = [] }: Config['policy'],
   channels: readonly string[],

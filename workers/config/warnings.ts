@@ -1,6 +1,6 @@
 /**
- * Warns of settings that a configuration allows but its operator probably does not mean, such as rules that never match.
- * It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
+ * Warns of settings that a configuration allows but its operator probably does not mean, such as rules that never
+ * match. It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
 import { compileCondition, firstBeyond } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';

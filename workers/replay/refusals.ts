@@ -2,8 +2,8 @@
  * Asks a run, from its history, what every build must refuse. A refused message never enters history, so a build whose
  * validators let everything pass replays every history (INV-G2).
  *
- * 1. The history gets one more workflow task, in which the messages stand admitted, as a reset leaves them: the SDK runs
- *    validators for those, without a server, in the very state in which the run waits.
+ * 1. The history gets one more workflow task, in which the messages stand admitted, as a reset leaves them: the SDK
+ *    runs validators for those, without a server, in the very state in which the run waits.
  * 2. What is expected stands here as data. The rules of `domain/` are not asked: they are the code in doubt.
  * 3. A refusal counts with any code; the recorded corpus holds the codes. One answer of each open request must be
  *    taken, with the digest that an earlier build has shown, or a build that refuses everything would pass.
@@ -144,7 +144,8 @@ export async function* withRefusals(
 }
 
 /**
- * Returns why a build may not take a run over: it does not replay the run, or answers it otherwise than every build must.
+ * Returns why a build may not take a run over: it does not replay the run, or answers it otherwise than every build
+ * must.
  * @param options `bundle` is one of `bundleForReading`
  */
 export async function takeoverFault(recorded: Recorded, options: ReplayOptions): Promise<Error | undefined> {

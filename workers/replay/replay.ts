@@ -69,8 +69,8 @@ let isUnhooked = false;
 /**
  * Takes from a replay, on its first call, what the SDK installs for its debugger (docs/adr/0064). A replay runs on the
  * main thread. For the query `__stack_trace`, the SDK puts a hook on every promise of the whole process, compiles a
- * function in each call of it, and never takes it away. No replay is asked that query. Each call into workflow code has a
- * limit of 49 days, and Node.js starts a system thread for every limit.
+ * function in each call of it, and never takes it away. No replay is asked that query. Each call into workflow code has
+ * a limit of 49 days, and Node.js starts a system thread for every limit.
  */
 function unhookReplays(): void {
   if (isUnhooked) return;

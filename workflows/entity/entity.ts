@@ -2,7 +2,8 @@
  * An entity is what runs and catalogs have in common: an execution that has a journal, counts and keys, continues
  * earlier executions, and takes messages.
  *
- * 1. `onUpdate` and `onNudge` count, read and check each update before it acts, so that no handler forgets one of these.
+ * 1. `onUpdate` and `onNudge` count, read and check each update before it acts, so that no handler forgets one of
+ *    these.
  * 2. A message that has not the right shape, or cannot be decoded, is refused with a code.
  */
 import type { HandlerUnfinishedPolicy } from '@temporalio/common';

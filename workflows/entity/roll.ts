@@ -44,8 +44,8 @@ export async function storeOnce(
   return { segment: answered(live, 'storeSegment', stored), ledgerLength };
 }
 
-// To which build an execution belongs, where workers have versions (docs/adr/0083). Where they have none, nothing is said:
-// workflows of such workers that said it did not end with Temporal 1.29.1.
+// To which build an execution belongs, where workers have versions (docs/adr/0083). Where they have none, nothing is
+// said: workflows of such workers that said it did not end with Temporal 1.29.1.
 
 /** The next execution begins on the build that new ones begin on, and stays with it. Older servers take no notice. */
 export function onCurrentBuild(): Pick<ContinueAsNewOptions, 'initialVersioningBehavior'> {

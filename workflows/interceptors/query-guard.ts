@@ -1,8 +1,8 @@
 /**
  * Refuses direct queries, those that come without a workflow task, if the worker took in events for them that no task
- * has handed to it (docs/adr/0044, 0091): their clock and commands belong to a task that never was, and the worker would
- * keep them. A refused query makes it drop the run, and the real task rebuilds it. It changes no command, so a history
- * replays with it and without it.
+ * has handed to it (docs/adr/0044, 0091): their clock and commands belong to a task that never was, and the worker
+ * would keep them. A refused query makes it drop the run, and the real task rebuilds it. It changes no command, so a
+ * history replays with it and without it.
  *
  * 1. Only a direct query is ever refused: a workflow task cannot fail by this.
  * 2. A wrong doubt costs one query that is asked again; a missing doubt breaks a run for good.

@@ -336,7 +336,7 @@ function hold(live: LiveRun, flight: Dispatched, throttling: Throttling): void {
   else live.commit(ended(live.run, callId, { kind: 'failed', code: throttling.code, message: why, executed: false }));
 }
 
-/** Waits until the call's time comes, it waits no more, or the run hands over: the next execution waits for the rest. */
+/** Waits until the call's time comes, it waits no more, or the run hands over to the next execution. */
 async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const { callId } = state.call;
   const { until, by } = state.wait;
@@ -349,7 +349,7 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   }
 }
 
-/** Waits until the client of an approved call is back, or the run hands over. Whatever has lapsed is asked again then. */
+/** Waits until the client of an approved call is back, or the run hands over; what has lapsed is asked again. */
 async function waitForClient(live: LiveRun, { call: { callId }, status }: Sendable): Promise<void> {
   const isOver = (): boolean => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== status;
   try {

@@ -56,7 +56,7 @@ type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
 
 /** Temporal takes 2 MiB for the input of an execution, and terminates the one that continues as new with more. */
 const MOST_INPUT_BYTES = 2_000_000;
-/** Room beside that for the journal's head. Without it a run that just fits would begin to hand over again and again. */
+/** Room beside that for the journal's head. Without it a run that just fits would hand over again and again. */
 const HEAD_BYTES = 65_536;
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
@@ -87,8 +87,8 @@ export class LiveRun extends Entity {
   readonly away = new UnderWay<string>();
   readonly stretching = new UnderWay<CancellationScope>();
   /**
-   * The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none.
-   * `said` is the number of messages that the model was asked with.
+   * The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are
+   * none. `said` is the number of messages that the model was asked with.
    */
   begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> & { readonly said?: number } = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
@@ -383,7 +383,7 @@ export class LiveRun extends Entity {
     this.#show();
   }
 
-  /** Withdraws calls that only wait to be sent again, or for their client: that may take a day, and a message is to be read. */
+  /** Withdraws calls that wait to be sent again, or for their client: that may take a day, and a message waits. */
   #endWaits(): void {
     const waiting = this.#run.calls.filter((state) => isSendable(state) && this.#mayWaitLong(state));
     if (waiting.length === 0 || !patched('as-documented')) return;

@@ -35,7 +35,8 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
     live.begun = {};
     return await thinkOn(live, { turns: begun, ...defined({ failed }) });
   }
-  // A run that was ended meanwhile ends as it was told to. With a message that came meanwhile the request is another one.
+  // A run that was ended meanwhile ends as it was told to. With a message that came meanwhile the request is another
+  // one.
   const isSameRequest = live.journal.transcriptLength === said;
   if (failed !== undefined && isSameRequest && !live.work.consideredCancelled)
     throw ApplicationFailure.nonRetryable(failed.message, failed.code, failed.facts);
@@ -162,14 +163,14 @@ export function settleAll(live: LiveRun): Promise<unknown> {
 /** States in which a call has ended, or waits for a person or its server with nothing under way. */
 const AT_REST: ReadonlySet<CallStatus> = new Set(['settled', 'waiting-for-consent', 'waiting-for-answer', 'throttled']);
 
-/** True if the run hands over now. From then on no call leaves, not even for a client that is back in this very task. */
+/** True if the run hands over now: no call leaves any more, not even for a client that is back in this task. */
 function isToRoll(live: LiveRun): boolean {
   if (!isSafePoint(live) || live.reasonToRoll === undefined) return false;
   live.holdBack();
   return true;
 }
 
-/** True if nothing is in flight or about to be: every call has ended, or waits for a person, its server or its client. */
+/** True if nothing is in flight: every call has ended, or waits for a person, its server or its client. */
 function isSafePoint({ run, polling, work, away, awaitsClient }: LiveRun): boolean {
   return run.calls.every(
     ({ status, call }) =>

@@ -117,7 +117,8 @@ function taskBindingOf(input: Pick<DispatchInput, 'run' | 'callId' | 'attempt' |
 
 /**
  * The place where a call's answer comes, with the authority of the call: in clear in the worker that sent the call and
- * the one that asks for its answer alone (INV-S1). If it opens, a worker of the zone had sent exactly this call (INV-G1).
+ * the one that asks for its answer alone (INV-S1). If it opens, a worker of the zone had sent exactly this call
+ * (INV-G1).
  */
 export interface LeftBehind {
   readonly point: ResumePoint;

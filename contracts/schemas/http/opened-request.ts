@@ -1,4 +1,4 @@
-/** What a request is about, as readers of events get it beside the ledger's entry: the ledger itself has hashes only. */
+/** The request that readers of events get beside the ledger's entry, which has hashes only. */
 import { z } from 'zod';
 import { Sha256Hex } from '../json.ts';
 import { LedgerEntry } from '../ledger.ts';

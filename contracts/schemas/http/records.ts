@@ -1,4 +1,4 @@
-/** The shapes of what the gateway tells of a run beside its state: conversation, end, artifacts, and verdicts of policy. */
+/** Shapes that the gateway tells of a run beside its state: conversation, end, artifacts, verdicts of policy. */
 import { z } from 'zod';
 import { Verdict } from '../call.ts';
 import { Identifier, Instant, JsonObject, Name, Sha256Hex } from '../json.ts';

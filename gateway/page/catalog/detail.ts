@@ -3,7 +3,8 @@
  *
  * 1. It offers what `CatalogDetail.offers` says, and a toggle only in the directions that the viewer has a right to: a
  *    reader sees words, and no toggle.
- * 2. The form says of each switch that can be turned how it was shown: browsers do not send one that is disabled or off.
+ * 2. The form says of each switch that can be turned how it was shown: browsers do not send one that is disabled or
+ *    off.
  * 3. Every form names the version that was shown: another one is refused, and nothing is changed.
  * 4. A refused form stands before the catalog of now: switches stay as they were turned, and are marked as not saved.
  */

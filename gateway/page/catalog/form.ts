@@ -46,8 +46,8 @@ export function connectionIn(form: URLSearchParams): Connection {
 }
 
 /**
- * The switches that a person has turned: those that differ from what the page showed. A disabled switch was not shown as
- * one to turn, and counts for nothing, whatever its reader may do by now.
+ * The switches that a person has turned: those that differ from what the page showed. A disabled switch was not shown
+ * as one to turn, and counts for nothing, whatever its reader may do by now.
  */
 export function changesIn(form: URLSearchParams): ToolChange[] {
   return [...form].flatMap(([key, tool]): ToolChange[] => {

@@ -2,7 +2,8 @@
  * Reads the edit form into arguments. What does not fit is told by field, all of it at once.
  *
  * 1. A field that was not touched gives its value as it was proposed.
- * 2. The run judges the arguments as a whole against the schema; here only what a person can mend in a field is checked.
+ * 2. The run judges the arguments as a whole against the schema; here only what a person can mend in a field is
+ *    checked.
  */
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import type { EditForm, Field } from './schema.ts';

@@ -2,8 +2,8 @@
  * Shows foreign text and values in a page as they are: nothing hides, nothing moves its neighbours.
  *
  * 1. What a browser would not show, or would combine, stands as its code point.
- * 2. Right-to-left letters are isolated (UAX #9): they cannot reorder the numbers beside them, and a mark says that they
- *    are there.
+ * 2. Right-to-left letters are isolated (UAX #9): they cannot reorder the numbers beside them, and a mark says that
+ *    they are there.
  * 3. A long text or list folds. What follows stays in sight, and the fold says how much is in it.
  * 4. What is shown has a few bytes for each of the data: a text with very many marks ends as JSON writes it, and values
  *    too many for a tree stand as JSON.
@@ -42,7 +42,8 @@ interface Room {
 
 // The same characters as in `domain/text/escape.ts`, but for the line break and the tab, which a page shows.
 const INVISIBLE = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}`;
-// Marks that combine with any letter, such as a stroke through a digit, and marks that their script would not put there.
+// Marks that combine with any letter, such as a stroke through a digit, and marks that their script would not put
+// there.
 const MARK = String.raw`\p{Me}|(?=\p{M})\p{Script=Inherited}|(?<=^|[\0-\x7f]|\p{M}{3})\p{M}`;
 const HIDDEN = `${INVISIBLE}|${MARK}`;
 const LETTER = RIGHT_TO_LEFT.source;
@@ -73,8 +74,9 @@ export function foreignBlock(text: string): Html {
 }
 
 /**
- * Writes hidden characters as code points. Each run of right-to-left letters is isolated: beside it, a number would move
- * to its other side (UAX #9, rule N1), and the order of an amount and its words would not be the order in the data.
+ * Writes hidden characters as code points. Each run of right-to-left letters is isolated: beside it, a number would
+ * move to its other side (UAX #9, rule N1), and the order of an amount and its words would not be the order in the
+ * data.
  * @param most characters that stand as code points; what follows them stands as JSON writes it
  */
 function letters(text: string, most: number): Shown {

@@ -113,8 +113,8 @@ const HOW: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
 const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
   Object.entries(HOW).map(([how, act]): Scenario => {
     const name = `${where}-${how}`;
-    // A run that is cancelled is over at once, unless somebody waits for the verdict on an edit. A run that is interrupted
-    // while it rolls ends in its next execution.
+    // A run that is cancelled is over at once, unless somebody waits for the verdict on an edit. A run that is
+    // interrupted while it rolls ends in its next execution.
     const isOver = how === 'cancelled' && where !== 'judging';
     const isFollowed = name === 'rolling-interrupted';
     const points = [name, ...(isFollowed ? [`${name}-first`] : []), ...(isOver ? [] : [`${name}-ended`])];

@@ -1,6 +1,6 @@
 /**
- * These scenarios record calls without a model: a single call, and calls of MCP clients: a ticket while it is held and after the outcome was delivered, and a call
- * that was approved and waits for its client, until that is back.
+ * These scenarios record calls without a model: a single call, and calls of MCP clients: a ticket while it is held and
+ * after the outcome was delivered, and a call that was approved and waits for its client, until that is back.
  */
 import { ticketIdOf } from '../../../domain/gate/ticket.ts';
 import { until } from '../../support/until.ts';

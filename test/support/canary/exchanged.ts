@@ -94,7 +94,8 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   const signed = (at: HostileServer) => ({ issuer: at.issuer, clientId: 'countersign', clientKey: clientKey.config });
   const calls = EXCHANGED.flatMap((name) => TOOLS.map((tool) => ({ tool: `${name}/${tool}`, arguments: {} })));
   const world = await startFaultWorld({
-    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat
+    // timeout.
     bundle: await sharedBundle(),
     config: {
       servers: {

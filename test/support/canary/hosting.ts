@@ -1,6 +1,7 @@
 /**
- * Serves the Responses API as a provider that says whatever a request shows it wherever its answer says anything: the key of the model,
- * and tokens and headers of the servers that it calls, in definitions, requests for approval, texts, reasoning, results and errors.
+ * Serves the Responses API as a provider that says whatever a request shows it wherever its answer says anything: the
+ * key of the model, and tokens and headers of the servers that it calls, in definitions, requests for approval, texts,
+ * reasoning, results and errors.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';

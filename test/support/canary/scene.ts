@@ -117,7 +117,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   });
   const keptKind = { kind: 'refresh' as const, scopes: { discovery: ['list'], default: ['call'] } };
   const world = await startFaultWorld({
-    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat
+    // timeout.
     bundle: await sharedBundle(),
     config: {
       servers: {

@@ -1,5 +1,5 @@
-// The conformance suite takes `globSync` from Node's `fs`, which Node 20 does not have, for a command that is not used here.
-// `node --import ./fs.mjs …` gives its files an `fs` that has one.
+// The conformance suite takes `globSync` from Node's `fs`, which Node 20 does not have, for a command that is not used
+// here. `node --import ./fs.mjs …` gives its files an `fs` that has one.
 import { register } from 'node:module';
 
 const FS = `export * from 'node:fs'; export { default } from 'node:fs';

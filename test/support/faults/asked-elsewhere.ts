@@ -1,6 +1,6 @@
 /**
- * Takes runs to each point at which they may wait, loses the worker that has them in memory, and has another one asked first.
- * Compares what becomes of each run with what a replay makes of it.
+ * Takes runs to each point at which they may wait, loses the worker that has them in memory, and has another one asked
+ * first. Compares what becomes of each run with what a replay makes of it.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -194,7 +194,8 @@ export async function played(stage: Stage, form: Form, { guarded, ended }: Playe
           ),
       ]),
     );
-    // From here on Temporal gives each query to the other worker 3 s after it was sent, and each task 3 s after it came about.
+    // From here on Temporal gives each query to the other worker 3 s after it was sent, and each task 3 s after it came
+    // about.
     await away.asked();
     await Promise.all([...points.values()].map(({ happens }) => happens()));
     await away.gone();

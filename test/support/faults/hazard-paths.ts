@@ -1,7 +1,7 @@
 /**
- * Starts one service whose calls come in by every path that there is: agent runs, single calls by the library and over HTTP,
- * MCP clients of the gate, and calls that the model's provider makes. Behind all of them stands one tool server, whose own
- * count says what was executed.
+ * Starts one service whose calls come in by every path that there is: agent runs, single calls by the library and over
+ * HTTP, MCP clients of the gate, and calls that the model's provider makes. Behind all of them stands one tool server,
+ * whose own count says what was executed.
  */
 import type { RunHandle } from '../../../client/index.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';

@@ -1,6 +1,6 @@
 /**
- * Calls tools through the gate by clients that no one here wrote, unmodified and with their own defaults. What the guide
- * shows for a client is what is run here.
+ * Calls tools through the gate by clients that no one here wrote, unmodified and with their own defaults. What the
+ * guide shows for a client is what is run here.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * Runs the proxy of LiteLLM as it is published, in front of a provider that hosts tools (model `relayed`), and as a host of
- * tools itself, with a model that a test scripts (model `gateway`).
+ * Runs the proxy of LiteLLM as it is published, in front of a provider that hosts tools (model `relayed`), and as a
+ * host of tools itself, with a model that a test scripts (model `gateway`).
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

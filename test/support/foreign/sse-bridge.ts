@@ -1,6 +1,6 @@
 /**
- * Offers an MCP server over the transport of 2024 (HTTP+SSE), for clients that know no other one. `mcp-proxy` speaks it;
- * what is ours is that each client is connected with the authorization that it shows.
+ * Offers an MCP server over the transport of 2024 (HTTP+SSE), for clients that know no other one. `mcp-proxy` speaks
+ * it; what is ours is that each client is connected with the authorization that it shows.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';

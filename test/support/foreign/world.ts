@@ -1,6 +1,6 @@
 /**
- * Starts a service for clients that no one here wrote: a worker process that can be killed, and two gateways for the same
- * calls, of which one holds a call for a moment and the other until it is decided.
+ * Starts a service for clients that no one here wrote: a worker process that can be killed, and two gateways for the
+ * same calls, of which one holds a call for a moment and the other until it is decided.
  */
 import { ticketIdOf } from '../../../domain/gate/ticket.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';

@@ -2,11 +2,12 @@
  * Serves OpenAI's Responses API on loopback as far as hosted MCP tools go: it lists and calls MCP servers itself, with
  * the official MCP client, and asks before each call if the request says so.
  *
- * 1. Every request and every item of an answer is checked against the published shape (`schemas/openai-responses.json`).
- * 2. It keeps nothing between requests, unless a request says `store: true`: then an answer is kept with all that it was
- *    given. It can be read, and continued any number of times, until it is forgotten.
- * 3. In a continued answer it executes what is kept, whatever the request says besides. What waits for something in that
- *    answer must be answered, and is no longer known by any other id.
+ * 1. Every request and every item of an answer is checked against the published shape
+ *    (`schemas/openai-responses.json`).
+ * 2. It keeps nothing between requests, unless a request says `store: true`: then an answer is kept with all that it
+ *    was given. It can be read, and continued any number of times, until it is forgotten.
+ * 3. In a continued answer it executes what is kept, whatever the request says besides. What waits for something in
+ *    that answer must be answered, and is no longer known by any other id.
  * 4. What its model says is scripted by the first words of the user. What it was asked besides is answered with "ok".
  */
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Puts together, for bound tokens (DPoP): an authorization server that nobody here wrote, an MCP server that nobody here
- * wrote, the guard between, and a worker's way of listing tools and calling one.
+ * Puts together, for bound tokens (DPoP): an authorization server that nobody here wrote, an MCP server that nobody
+ * here wrote, the guard between, and a worker's way of listing tools and calling one.
  */
 import { afterAll, beforeAll } from '@jest/globals';
 import { connectionOf, listAuthorized } from '../../../activities/discovery/access.ts';

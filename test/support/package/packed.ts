@@ -83,8 +83,8 @@ export function releasedBuild(tarball: string): Build {
 }
 
 /**
- * Makes another build of the same code: one whose workflows do the same, under another build id. It is for those who need
- * two builds and have one.
+ * Makes another build of the same code: one whose workflows do the same, under another build id. It is for those who
+ * need two builds and have one.
  */
 export function harmlesslyChanged(tarball: string): Build {
   return keptBuild(`${checkRelease(tarball)}-changed`, (folder) => {

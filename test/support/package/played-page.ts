@@ -1,8 +1,8 @@
 /**
  * Plays a page of the guide as its reader would: writes its files, types its commands, keeps its terminals open.
  *
- * 1. A YAML block is the file that its first line names. A shell block that begins with `# Terminal` runs until the end;
- *    any other ends with status 0.
+ * 1. A YAML block is the file that its first line names. A shell block that begins with `# Terminal` runs until the
+ *    end; any other ends with status 0.
  * 2. What is started is ended by its process group.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

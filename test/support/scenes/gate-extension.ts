@@ -1,6 +1,6 @@
 /**
- * Connects clients that take tasks by the extension of MCP 2026-07-28, by the package of the protocol's own maintainers.
- * The SDK's client refuses results that are tasks, so requests leave here as the package frames them.
+ * Connects clients that take tasks by the extension of MCP 2026-07-28, by the package of the protocol's own
+ * maintainers. The SDK's client refuses results that are tasks, so requests leave here as the package frames them.
  */
 import {
   createTaskSessionFromClient,

@@ -21,8 +21,8 @@ export interface MailServer {
   /** Answers with this code where a mail is for this address; undefined takes it. */
   refuse(address: string, code: number | undefined): void;
   /**
-   * Takes mails, and breaks the connection off instead of answering, or says nothing. `early`: breaks it off before there
-   * is a mail.
+   * Takes mails, and breaks the connection off instead of answering, or says nothing. `early`: breaks it off before
+   * there is a mail.
    */
   loseAnswers(isLosing: boolean | 'silent' | 'early'): void;
   become(state: 'busy' | 'refusing' | 'well'): void;

@@ -2,8 +2,8 @@
  * Serves an MCP server on loopback that does what its script says, and counts what it executed: the truth against
  * which outcomes are measured.
  *
- * The server uses `node:http` alone, so that it can break every rule that an SDK keeps. Servers that work on tasks, list
- * anew, leak or record are presets of it.
+ * The server uses `node:http` alone, so that it can break every rule that an SDK keeps. Servers that work on tasks,
+ * list anew, leak or record are presets of it.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http';

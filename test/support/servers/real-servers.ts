@@ -1,6 +1,6 @@
 /**
- * Starts servers that no one here wrote as processes on loopback, MCP servers above all, waits for them, and ends them with
- * everything they started.
+ * Starts servers that no one here wrote as processes on loopback, MCP servers above all, waits for them, and ends them
+ * with everything they started.
  *
  * 1. A server that a test leaves behind is killed with the test's own process.
  */

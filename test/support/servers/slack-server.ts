@@ -1,6 +1,6 @@
 /**
- * Speaks the parts of Slack's Web API and of incoming webhooks that messages use, in the shapes that Slack documents, and
- * says where a post breaks Slack's limits.
+ * Speaks the parts of Slack's Web API and of incoming webhooks that messages use, in the shapes that Slack documents,
+ * and says where a post breaks Slack's limits.
  */
 import type { ServerResponse } from 'node:http';
 import { type Fields, isFields } from '../../../domain/shapes/inputs.ts';
@@ -137,8 +137,8 @@ function confirmsIn(elements: unknown): string[] {
 }
 
 /**
- * Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section, 300 of what is asked once more; markup in our
- * own lines alone.
+ * Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section, 300 of what is asked once more; markup in
+ * our own lines alone.
  */
 function problemsIn({ body }: SlackPost): string[] {
   const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];

@@ -1,6 +1,6 @@
 /**
- * A refused query is known by its mark, whatever wraps it, and asked again a bounded number of times, never all at once.
- * A query without an answer is asked again while the first one waits (docs/adr/0063).
+ * A refused query is known by its mark, whatever wraps it, and asked again a bounded number of times, never all at
+ * once. A query without an answer is asked again while the first one waits (docs/adr/0063).
  */
 import { expect, test } from '@jest/globals';
 import {

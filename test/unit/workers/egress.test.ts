@@ -9,7 +9,8 @@ const credentials = {
   clientId: 'c',
   clientSecret: 's',
 } as const;
-// No look-up is needed to tell: the port is one that is never asked (WHATWG Fetch, "bad port"), or the origin is refused.
+// No look-up is needed to tell: the port is one that is never asked (WHATWG Fetch, "bad port"), or the origin is
+// refused.
 const config = Config.parse({
   servers: {
     a: { url: 'https://a.example:1/mcp', credentials: { ...credentials, issuer: 'https://login.example:1' } },

@@ -105,7 +105,8 @@ describe('the time of a call, which stands still while people are asked', () => 
   });
 });
 
-// Leg after leg of a call that a server answers with questions: what is taken for a refused state, and what never is (INV-X1).
+// Leg after leg of a call that a server answers with questions: what is taken for a refused state, and what never is
+// (INV-X1).
 
 const GOES_ON: ToolInput = {
   answers: [],

@@ -319,7 +319,8 @@ const TEXTS: Readonly<Record<string, (size: number) => string>> = {
   'text in base64 in base64 in base64': (size) => base64(base64(base64(prose((size * 27) / 64)))),
   'escapes of escapes of escapes': (size) =>
     encodeURIComponent(encodeURIComponent(encodeURIComponent(ofSize('%&"\\', size / 27)))),
-  // Without x and X: after + or /, 0x and two digits are an escape, which is read once more. One text may have it by chance, and the other not.
+  // Without x and X: after + or /, 0x and two digits are an escape, which is read once more. One text may have it by
+  // chance, and the other not.
   'random base64': (size) =>
     randomBytes((size * 3) / 4)
       .toString('base64')

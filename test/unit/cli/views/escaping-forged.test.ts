@@ -1,6 +1,6 @@
 /**
- * What whoever may write to the namespace can say in the name of a worker or a run: completions, heartbeats, answers of queries.
- * None of it reaches a terminal as anything but visible text (DESIGN §4).
+ * What whoever may write to the namespace can say in the name of a worker or a run: completions, heartbeats, answers of
+ * queries. None of it reaches a terminal as anything but visible text (DESIGN §4).
  */
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';

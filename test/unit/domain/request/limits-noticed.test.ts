@@ -1,7 +1,7 @@
 /**
- * Limits that no recorded history comes to: when a decision is too late, how long an approval holds, how often a call is sent, when an
- * execution hands over. Each is asked one step before and at its bound; and asked of the code with that limit changed, the same
- * question fails (`test/replay/limit-mutations.ts`).
+ * Limits that no recorded history comes to: when a decision is too late, how long an approval holds, how often a call
+ * is sent, when an execution hands over. Each is asked one step before and at its bound; and asked of the code with
+ * that limit changed, the same question fails (`test/replay/limit-mutations.ts`).
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

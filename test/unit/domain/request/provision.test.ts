@@ -76,7 +76,8 @@ describe('a server that asks', () => {
     expect(text).toContain('open a page of ` id.example `');
     expect(text).toContain(markdown('<b>**now**</b>'));
     expect(text).not.toContain('<b>');
-    // Our words first: a question called `host` is no word of ours, and no text of it stands before what is to be opened.
+    // Our words first: a question called `host` is no word of ours, and no text of it stands before what is to be
+    // opened.
     expect(text).toContain('    - open a page of ` id.example `; question ` page `: ');
     expect(text).toMatch(/^ {4}- fill in ` name `; question ` a `: /m);
     expect(text).toContain('and 2 more');

@@ -1,6 +1,6 @@
 /**
- * INV-G2, INV-D3, E-1, F-2, F-3, F17, F19: whatever happens to a request in whatever order, the run does what a page of plain
- * rules says. The model knows people, lists and seconds; it shares no code with the run.
+ * INV-G2, INV-D3, E-1, F-2, F-3, F17, F19: whatever happens to a request in whatever order, the run does what a page of
+ * plain rules says. The model knows people, lists and seconds; it shares no code with the run.
  */
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * INV-G2 and INV-D4 over whole runs that continue as new and are reset (F38): what was said or shown before a reset sends nothing, and
- * what is in history is applied again as it was, whatever the Temporal run is called by then.
+ * INV-G2 and INV-D4 over whole runs that continue as new and are reset (F38): what was said or shown before a reset
+ * sends nothing, and what is in history is applied again as it was, whatever the Temporal run is called by then.
  */
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Who is told what of requests (I-1, F-4, INV-D3, INV-S1), by the state of the run alone. One file, because all of it is
- * told from the same few runs.
+ * Who is told what of requests (I-1, F-4, INV-D3, INV-S1), by the state of the run alone. One file, because all of it
+ * is told from the same few runs.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';

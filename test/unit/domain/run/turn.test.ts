@@ -1,6 +1,6 @@
 /**
- * A refused call that is proposed again is answered without asking; equal calls of one turn are told apart (B-14, INV-G3, INV-X2).
- * One file, because all of it is the life of one turn.
+ * A refused call that is proposed again is answered without asking; equal calls of one turn are told apart (B-14,
+ * INV-G3, INV-X2). One file, because all of it is the life of one turn.
  */
 import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';

@@ -1,4 +1,5 @@
-// A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused (INV-D1).
+// A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused
+// (INV-D1).
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
 import {
