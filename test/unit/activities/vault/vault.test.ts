@@ -51,7 +51,7 @@ describe('countersign vault', () => {
       expiresAt: '2027-01-01T00:00:00.000Z',
     });
     const text = await allText(join(directory, 'vault'));
-    expect(text).not.toMatch(/canary|ann/);
+    expect(text).not.toMatch(/canary|ann-notes|"ann"/);
   });
 
   test('put takes it from a file, for several people of a tenant and a server by URL', async () => {
