@@ -1,5 +1,6 @@
 /** The library of a backend: it starts runs, decides on calls, watches runs and reads catalogs, by Temporal alone. */
 import type { Client } from '@temporalio/client';
+import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
 import { isFields } from '../domain/shapes/inputs.ts';
@@ -40,9 +41,9 @@ export class Countersign {
   constructor(options: CountersignOptions) {
     // A caller without types may give none.
     if (!isFields(options) || !isFields(options.client)) throw new CountersignError('USAGE', NO_CLIENT);
-    const { client, deadlineMs, taskQueue = DEFAULT_TASK_QUEUE } = options;
+    const { client, deadlineMs, servers, taskQueue = DEFAULT_TASK_QUEUE, artifacts, signer } = options;
     this.#engine = new Engine(client, deadlineMs);
-    this.#options = { ...options, taskQueue };
+    this.#options = { taskQueue, ...defined({ servers, artifacts, signer }) };
   }
 
   /**

@@ -77,7 +77,7 @@ import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { countingCalls, countingTokens, limitedServers, tellLimits, tellMessages } from './metrics.ts';
 import { secretsOf } from './config/secrets.ts';
-import { noting } from './log.ts';
+import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
 type RunSide = RunActivities & ModelActivities & CatalogActivities;

@@ -11,19 +11,17 @@
  */
 import { IllegalStateError } from '@temporalio/common';
 import { type ActivityInterceptorsFactory, DefaultLogger, Runtime } from '@temporalio/worker';
-import { LRUCache } from 'lru-cache';
 import { pino, stdTimeFunctions } from 'pino';
 import { faultName } from '../activities/kit/activity.ts';
-import { createScrubber, type Scrubber } from '../activities/scrubbing/scrubber.ts';
-import { secretsOf as secretsOfToken } from '../activities/tokens/broker.ts';
+import { createScrubber } from '../activities/scrubbing/scrubber.ts';
 import type { HeaderSecrets } from '../activities/tokens/configured.ts';
-import type { TokenBroker } from '../activities/tokens/port.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { codedFailureIn, isRefusedQuery } from '../contracts/failure.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { isFields } from '../domain/shapes/inputs.ts';
 import { secretsOf } from './config/secrets.ts';
+import { recentSecrets } from './recent-secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
@@ -258,38 +256,6 @@ export function keepDiary(log: Log | undefined, worker: Fields) {
       }
       const why = stopping?.why ?? 'it ended by itself';
       log?.info('The worker has stopped.', { ...worker, ...times(), why });
-    },
-  };
-}
-
-/**
- * Secrets of the newest tokens, of which each brings up to three: a line is about a recent call, and may quote its
- * token. A hundred new ones cost the next line a third of a second, and then some milliseconds for each kilobyte.
- */
-const MOST_KNOWN = 100;
-
-export class RecentSecrets {
-  readonly #known = new LRUCache<string, Scrubber>({ max: MOST_KNOWN });
-
-  note(secrets: readonly string[]): void {
-    for (const secret of secrets) this.#known.set(secret, this.#known.get(secret) ?? createScrubber([secret]));
-  }
-
-  scrubbed(text: string): string {
-    return [...this.#known.values()].reduce((left, scrubber) => scrubber.text(left), text);
-  }
-}
-
-/** A process has one log, and so one set of secrets that the log must not contain. */
-export const recentSecrets = new RecentSecrets();
-
-/** Wraps the broker so that each token is noted before anybody has it. */
-export function noting(broker: TokenBroker, recent: RecentSecrets = recentSecrets): TokenBroker {
-  return {
-    mint: async (request) => {
-      const token = await broker.mint(request);
-      recent.note(secretsOfToken(token));
-      return token;
     },
   };
 }

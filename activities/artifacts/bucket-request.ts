@@ -113,9 +113,10 @@ async function once(
   } catch (error) {
     // Egress rules forbid the request; it was not sent.
     if (error instanceof CountersignError) throw error;
+    const { cause = error } = isFields(error) ? error : {};
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
-      : `could not be reached (${nodeCodeOf((isFields(error) && error['cause']) || error) ?? 'error'})`;
+      : `could not be reached (${nodeCodeOf(cause) ?? 'error'})`;
     // The cause is left out: it holds the request.
     throw new BucketSilent(reason);
   }

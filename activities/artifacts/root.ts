@@ -7,9 +7,9 @@
  * 3. The namespaces whose workers keep artifacts here are recorded beside the marker, before they store anything, for
  *    code that removes artifacts (`client/artifacts/sweep.ts`). No worker removes one: runs outlast workers.
  */
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { replace } from '../kit/durable-file.ts';
@@ -38,11 +38,24 @@ export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): v
     const found = entriesOf(root);
     if (found?.includes(kind.marker) === true) return;
     if (found !== undefined || !mayCreate) throw notSetUp(root, kind);
-    mkdirSync(root, { recursive: true, mode: 0o700 });
-    const text = `Countersign keeps its ${kind.what} store in this directory. Without this file nothing more is stored here.\n`;
-    writeFileSync(join(root, kind.marker), text, { mode: 0o600 });
+    create(root, kind);
   } catch (error) {
     throw error instanceof CountersignError ? error : unusable(root, kind, error);
+  }
+}
+
+/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
+function create(root: string, kind: RootKind): void {
+  mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
+  const made = mkdtempSync(`${root}.`);
+  const text = `Countersign keeps its ${kind.what} store in this directory. Without this file nothing more is stored here.\n`;
+  try {
+    writeFileSync(join(made, kind.marker), text, { mode: 0o600 });
+    renameSync(made, root);
+  } catch (error) {
+    rmSync(made, { recursive: true, force: true });
+    // Another worker was first: a folder that is not empty is not replaced.
+    if (entriesOf(root)?.includes(kind.marker) !== true) throw error;
   }
 }
 
@@ -67,7 +80,7 @@ function entriesOf(root: string): readonly string[] | undefined {
 }
 
 function notSetUp(root: string, { marker, what, path }: RootKind): CountersignError {
-  const message = `The ${what} directory ${root} is not set up: it has no file ${marker}. Where a volume belongs there, mount it. For a new store: mkdir -p '${root}' && touch '${root}/${marker}'`;
+  const message = `The ${what} directory ${root} is not set up: it has no file ${marker}. Where a volume belongs there, mount it. If its files are there and only this one is gone, as after a copy without hidden files: touch '${root}/${marker}'. For a new store: mkdir -p '${root}' && touch '${root}/${marker}'`;
   return new CountersignError('SETUP_INCOMPLETE', message, { path });
 }
 

@@ -22,6 +22,7 @@ import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './addr
 const MAX_HEADER_BYTES = 16_384;
 
 export interface BodyWatch {
+  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;

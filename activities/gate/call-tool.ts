@@ -28,7 +28,7 @@ import {
   checkResent,
   checkScheduler,
   lostInReset,
-  toolMet,
+  foundTool,
   weigh,
   type Weighed,
 } from './dispatch-check.ts';
@@ -102,9 +102,9 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const unsigned = await parts.checkSignatures?.(input, scheduler);
   if (unsigned !== undefined) return unsigned;
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const met = await toolMet(parts, input);
-  if ('refused' in met) return met.refused;
-  const { now, catalog } = met;
+  const found = await foundTool(parts, input);
+  if ('refused' in found) return found.refused;
+  const { now, catalog } = found;
   const mayRepeat = isRepeatable(parts.config, now, catalog);
   if (isInStretch && !mayRepeat) return notRepeatable(input);
   const weighed = await weigh(parts, checker, input, now, catalog);

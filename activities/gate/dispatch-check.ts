@@ -3,7 +3,8 @@
  * whether policy, schema and people's consent let the tool be called as it is now.
  *
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
- * definition, and Temporal's own word on who scheduled the dispatch. Statements of people are proven in `statement.ts`.
+ * definition, and Temporal's own word on who scheduled the dispatch. Reads of linked resources are checked at the end;
+ * statements of people are proven in `statement.ts`.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { READ_RESOURCE, RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -71,7 +72,7 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
 }
 
 /** Finds the tool that the dispatch names, as it was pinned and as its catalog has it now. */
-export async function toolMet(
+export async function foundTool(
   { config, loadToolset, readCatalog }: Pick<CallToolParts, 'config' | 'loadToolset' | 'readCatalog'>,
   input: DispatchInput,
 ): Promise<{ readonly refused: Refused } | { readonly now: ToolNow; readonly catalog: CatalogSnapshot | undefined }> {
@@ -236,10 +237,11 @@ export async function weigh(
   return { refused: undefined, verdict, leaving };
 }
 
-// A read of a linked resource leaves only if this worker's own configuration lets links in the results of this server
-// be followed, and if the link, with exactly this URI, is in the result of a tool of the same server, in the
-// conversation of the run that Temporal says has scheduled this activity (docs/adr/0042). The run's own judgement is
-// not believed.
+// A read of a linked resource (docs/adr/0042). The run's own judgement of the link is not believed.
+//
+// 1. The read leaves only if this worker's own configuration lets links in the results of this server be followed.
+// 2. The link is looked up in the conversation of the run that Temporal says has scheduled this activity. It must be in
+//    the result of a tool of the same server, with exactly this URI.
 
 export function checkReading(
   { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,

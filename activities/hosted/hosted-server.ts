@@ -343,6 +343,7 @@ function forbiddenBy(error: unknown): CallEnding | undefined {
   return refusal && { kind: 'refused', code: refusal.code, message: refusal.message };
 }
 
+/** Returns undefined if the status does not prove that nothing was done. */
 function refusedBy({ status, body, headers }: ResponsesRefusal, names: Names, reason: string): CallEnding | undefined {
   if (status === undefined || !REFUSING.has(status)) return undefined;
   const isGone = fieldsOf(body['error'])['code'] === 'previous_response_not_found';

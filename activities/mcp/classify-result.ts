@@ -225,6 +225,7 @@ const MAX_LABEL_CHARACTERS = 200;
 
 const DROPPED = Symbol('dropped');
 
+/** Returns undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */

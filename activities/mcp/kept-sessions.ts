@@ -52,6 +52,8 @@ export function createKeptSessions(idleMs = IDLE_MS) {
     /** Ends all of them, and from now on each that is handed back. */
     async close(): Promise<void> {
       isOver = true;
+      // This ends those whose time is over; `values` passes over them.
+      kept.purgeStale();
       const sessions = [...kept.values()];
       kept.clear();
       await Promise.all(sessions.map((session) => session.close()));

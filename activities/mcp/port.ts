@@ -25,6 +25,7 @@ export interface ServerConnection {
   readonly accessToken?: string;
   /** Set if the token is bound to a key: it leaves with proofs only. */
   readonly binding?: TokenBinding;
+  /** Scrubbed from everything that is returned (INV-S1). */
   readonly secrets: readonly string[];
   /**
    * The server may ask people on the connection of a call. One of 2025-11-25 or before is told so for a listing too: it
@@ -202,6 +203,7 @@ interface FailedEnding {
 
 export type CallEnding =
   | (FailedEnding & { readonly kind: 'not-sent'; readonly retryAfterMs?: number })
+  /** The server refused before executing (INV-X1). */
   | (FailedEnding & { readonly kind: 'refused'; readonly retryAfterMs?: number; readonly requiredScope?: string })
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
   /** The server asks for input that nobody has given yet. `state` is secret. */
@@ -235,6 +237,7 @@ export interface ToolListing {
 }
 
 export interface ListOptions {
+  /** Lets the list use remembered facts about the server. */
   readonly known?: boolean;
 }
 

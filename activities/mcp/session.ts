@@ -139,7 +139,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
-    const stopped = signal.aborted ? 'cancelled' : deadline.aborted ? 'deadline' : undefined;
+    const ended = deadline.aborted ? 'deadline' : undefined;
+    const stopped = signal.aborted ? 'cancelled' : ended;
     throw new ConnectFailure({ error, exchange: wire.exchange(), stopped }, transport.sessionId);
   } finally {
     over.removeEventListener('abort', stop);
@@ -682,8 +683,12 @@ export function renewedFetch(
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** Requests that come meanwhile use the same renewal. */
-  const renewed = (refused: string): Promise<void> =>
-    (renewing ??= renew(refused).finally(() => (renewing = undefined)));
+  const renewed = async (refused: string): Promise<void> => {
+    renewing ??= renew(refused).finally(() => {
+      renewing = undefined;
+    });
+    await renewing;
+  };
 
   return async (url, init) => {
     const headers = new Headers(init?.headers);

@@ -183,6 +183,7 @@ export async function pausedBy(
   return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
 }
 
+/** Binds to the questions too, so that people's answers go to these and to no others. */
 function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): SealBinding {
   const hashes = Object.fromEntries(Object.entries(requests).map(([key, { hash }]) => [key, hash]));
   const asked = hashOf({ requests: hashes, used });

@@ -26,6 +26,7 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsed
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
+import { type Pause, pauseWithJitter, retried } from './patient-reading.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
@@ -45,10 +46,18 @@ export interface ModelStepDependencies {
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
   readonly resolve?: ResolveTranscript;
+  readonly pause?: Pause;
 }
 
 export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
-  const { models, toolset, transcript, judge, resolve = createTranscriptCache() } = dependencies;
+  const {
+    models,
+    toolset,
+    transcript,
+    judge,
+    resolve = createTranscriptCache(),
+    pause = pauseWithJitter,
+  } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
     heartbeat();
@@ -59,9 +68,14 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
         resolve(run.workflowId, input, (from, to) =>
-          read("The run's conversation", transcript(run.workflowId, runId, from, to, base.segment)),
+          retried(
+            "The run's conversation",
+            () => transcript(run.workflowId, runId, from, to, base.segment),
+            pause,
+            signal,
+          ),
         ),
-        read("The run's tools", toolset(input.toolset)),
+        retried("The run's tools", () => toolset(input.toolset), pause, signal),
       ]);
       const answer = await model.step({
         turn,
@@ -81,17 +95,6 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       clearInterval(beats);
     }
   };
-}
-
-/** What cannot be read before the model is asked costs nothing, and is read again by Temporal's next attempt. */
-async function read<T>(what: string, reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (cause) {
-    if (cause instanceof CountersignError) throw cause;
-    const message = `${what} could not be read. The step is tried again.`;
-    throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
-  }
 }
 
 /** An answer costs tokens: if judging fails or says too much, it is returned without verdicts, and judged apart. */
@@ -178,6 +181,7 @@ type ResolveTranscript = (
 
 interface Conversation {
   readonly messages: readonly Message[];
+  readonly bytes: number;
   readonly base: TranscriptPosition['base'];
   readonly end: TranscriptPosition['base'];
 }
@@ -190,11 +194,14 @@ export function createTranscriptCache(
   return async (run, { base, tail }, fetchRange) => {
     const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
     const known = kept.get(run);
-    // A step that is taken again begins where it began before.
-    const isKnown = known !== undefined && (isSame(known.end, base) || isSame(known.base, base));
+    if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
+    const isExtended = known !== undefined && isSame(known.end, base);
+    // A step that is taken again may have more to say than before.
+    const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
     const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
     const messages = [...prefix, ...tail];
-    kept.set(run, { messages, base, end }, { size: Math.max(1, sizeOf(messages)) });
+    const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
+    kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
     return messages.slice();
   };
 }

@@ -125,7 +125,8 @@ interface Report {
 
 function reportOf(error: unknown): Report {
   if (error instanceof ResponsesRefusal) {
-    const { status = statedStatus(error.body), body, headers } = error;
+    const { body, headers } = error;
+    const status = error.status ?? statedStatus(body);
     return { status, retryable: true, words: providerWords(body), headers };
   }
   if (APICallError.isInstance(error)) {

@@ -122,10 +122,13 @@ export function createJudge(
   tellGlass: TellGlass = () => undefined,
 ): (input: JudgeInput) => Promise<JudgeResult> {
   const checker = new ArgumentChecker();
+  const versions = new WeakMap<object, string>();
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
     // The whole turn uses one policy and its version.
     const { policy, servers, catalog: catalogRules, trust } = live;
     const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...defined({ trust }) };
+    const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
+    versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();
     /** Open requests of this turn, before the call that is judged. */
     const open: string[] = [];
@@ -165,7 +168,7 @@ export function createJudge(
       if (judgement.target !== undefined && judgement.verdict.kind !== 'deny') open.push(toolKey(judgement.target));
       await setImmediate();
     }
-    return { policyVersion: versionWith(config, catalogs), judgements };
+    return { policyVersion: versionWith(ownVersion, config, catalogs), judgements };
   };
 }
 
@@ -192,11 +195,14 @@ async function catalogsOf(
   return new Map(read.flatMap((catalog) => (catalog === undefined ? [] : [[catalog.server, catalog]])));
 }
 
-function versionWith(config: PolicyConfig, catalogs: ReadonlyMap<string, CatalogSnapshot>): string {
-  const own = policyVersionOf(config);
+function versionWith(
+  own: string,
+  { catalog: { newTools } }: PolicyConfig,
+  catalogs: ReadonlyMap<string, CatalogSnapshot>,
+): string {
   if (catalogs.size === 0) return own;
   const versions = Object.fromEntries([...catalogs].map(([server, { policyVersion }]) => [server, policyVersion]));
-  return hashOf({ own, newTools: config.catalog.newTools, catalogs: versions });
+  return hashOf({ own, newTools, catalogs: versions });
 }
 
 /** Set only if an approval may be remembered, so that what was recorded before stays as it was. */

@@ -31,7 +31,7 @@ const EVERY_MS = 1_000;
  */
 export type TellTemporal = (beat: StretchBeat) => Promise<void>;
 
-/** What the heartbeats of an attempt hear: the run no longer wants the stretch, or Temporal no longer waits for it. */
+/** Answers of heartbeats: the run no longer wants the stretch, or Temporal no longer waits for it. */
 type Heard = (what: 'cancelled' | 'lost') => void;
 
 export class KeptRecord {

@@ -113,6 +113,7 @@ function namesOf(scopes: readonly string[], secrets: readonly string[]): string 
   return named.join(' ');
 }
 
+/** Returns true if the token is bound to the key of the call, and false if it is a bearer token that may be used. */
 function checkConstraint(type: string, claims: UnverifiedClaims | undefined, context: GrantedContext): boolean {
   const {
     credentials: { issuer, senderConstrained },

@@ -58,7 +58,12 @@ export function createTrustedKeys(
     kept = { text, jwks, at };
     told = Number.NEGATIVE_INFINITY;
   };
-  const readOnce = (): Promise<void> => (reading ??= read().finally(() => (reading = undefined)));
+  const readOnce = async (): Promise<void> => {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    await reading;
+  };
   return {
     async setFor(tenant, age) {
       if (age === 'new' || kept === undefined || now() - kept.at >= store.freshMs) {

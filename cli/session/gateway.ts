@@ -99,29 +99,36 @@ async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Spe
 
 export async function startOn(
   { client, settings }: Pick<Session, 'client' | 'settings'>,
-  { administrators, ...parts }: GatewaySettings,
+  { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,
   log: GatewayLog,
   env: Terminal['env'],
 ): Promise<Gateway> {
   // Its HTTP server takes half a second to load, so other commands do without it.
   const { startGateway } = await import('../../gateway/gateway.ts');
   const live = await livePolicy(settings, log, env);
+  const { taskQueue, artifacts, trusted, serverUrls, repeatable } = settings;
   const judging = {
-    ...settings,
-    administrators,
-    isSigned: parts.trust.mode === 'signed',
     get policy() {
       return live?.current ?? settings.policy;
     },
+    trusted,
+    administrators,
+    serverUrls,
+    repeatable,
+    isSigned: trust.mode === 'signed',
   };
   try {
     const gateway = await startGateway({
-      ...parts,
+      config,
+      trust,
+      ask,
+      askSlack,
+      idCase,
       catalogs: judging,
       explain: explainBy(judging),
       client,
-      taskQueue: settings.taskQueue,
-      artifacts: artifactReader(settings.artifacts),
+      taskQueue,
+      artifacts: artifactReader(artifacts),
       version: packageVersion(),
       log,
     });

@@ -64,7 +64,9 @@ function placed(requests: InputRequests, forms: readonly string[], word: string)
       ? Object.entries(request.fields).map(([name, field]) => ({ key, name, field }))
       : [];
   });
-  const found = known.find(({ key, name }) => path === `${key}.${name}` || (forms.length === 1 && path === name));
+  const found =
+    known.find(({ key, name }) => path === `${key}.${name}`) ??
+    known.find(({ name }) => forms.length === 1 && path === name);
   if (found !== undefined) return { key: found.key, name: found.name, value: typed(found.field, text) };
   const asked = known.map(({ key, name }) => named(`${key}.${name}`)).join(', ') || 'no fields';
   throw usage(`The server asks for no ${named(path)}; it asks for: ${asked}. Nothing was sent.`);

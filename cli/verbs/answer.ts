@@ -153,10 +153,9 @@ export const RESOLVE = verb({
   },
 });
 
-function wordOf(
-  answer: string,
-  { result, message }: { readonly result?: string; readonly message?: string },
-): Parameters<typeof recordedHash>[0] {
+type Word = Parameters<typeof recordedHash>[0];
+
+function wordOf(answer: string, { result, message }: { readonly result?: string; readonly message?: string }): Word {
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };

@@ -218,12 +218,14 @@ export const SWITCHES: readonly Verb[] = [
   }),
 ];
 
-function toolSwitch({
-  change,
-  takesAll,
-  ...help
-}: Record<'name' | 'summary' | 'description', string> &
-  Pick<ToolsChange, 'change'> & { readonly takesAll: boolean }): Verb {
+interface Switch extends Pick<ToolsChange, 'change'> {
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly takesAll: boolean;
+}
+
+function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
   const { name } = help;
   const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
   return verb({

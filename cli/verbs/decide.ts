@@ -252,8 +252,8 @@ export async function decideCall(
   const { as: id, group = [], decisionId = messageIdOf(judged.kind, callId, id) } = options;
   const ownIn = (ledger: readonly LedgerEntry[]) =>
     ownAnswer(answersTo(callId, ledger, 'decision.accepted'), decisionId, options, toldOf(judged));
-  const request = (await run.requests()).find((shown) => shown.callId === callId);
   const own = options.decisionId === undefined ? undefined : ownIn(await readableLedger(run));
+  const request = (await run.requests()).find((shown) => shown.callId === callId);
   if (own !== undefined) {
     const same = request?.digest === own.fact.digest ? request : undefined;
     return { ack: ackOf(own), waits: request?.status === 'open', ...defined({ request: same }) };
@@ -446,13 +446,18 @@ export function firstRefused(answers: readonly BatchAnswer[]): CountersignError 
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
   const [lost] = unanswered;
-  const refusal = `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`;
-  const silence =
-    lost &&
-    `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`;
+  const parts: string[] = [];
+  if (refused.length > 0)
+    parts.push(
+      `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+    );
+  if (lost !== undefined)
+    parts.push(
+      `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
+    );
   return new CountersignError(
     error.code,
-    [refused.length > 0 ? refusal : undefined, silence].filter((part) => part !== undefined).join(' '),
+    parts.join(' '),
     { ...error.facts, callId, decisionId, refused: refused.length, unanswered: unanswered.length },
     { cause: error },
   );

@@ -170,16 +170,18 @@ const REKEY = verb({
     const unread: CountersignError[] = [];
     const listed = await vault.list((fault) => unread.push(fault));
     const rekeyed: string[] = [];
+    const changed: string[] = [];
     for (const { ref } of listed.filter((entry) => entry.keyId !== keyId)) {
       const held = await vault.read(ref);
       if (held === undefined) continue;
-      if ((await vault.write(ref, held.entry, held.version)) === undefined) throw changedMeanwhile(ref, 'rekey');
-      rekeyed.push(ref);
+      const isDone = (await vault.write(ref, held.entry, held.version)) !== undefined;
+      (isDone ? rekeyed : changed).push(ref);
     }
+    const [first] = changed;
     return {
-      json: { keyId, rekeyed, ...unreadJson(unread) },
+      json: { keyId, rekeyed, ...(first === undefined ? {} : { changed }), ...unreadJson(unread) },
       text: (paint) => `${paint('green', 'rekeyed')}  encrypted with ${keyId} now: ${rekeyed.length}`,
-      fault: unreadFault(unread),
+      fault: unreadFault(unread) ?? (first === undefined ? undefined : changedMeanwhile(first, 'rekey')),
     };
   },
 });

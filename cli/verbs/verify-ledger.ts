@@ -85,7 +85,7 @@ export const VERIFY_LEDGER = verb({
         ? await session(async (opened) => checkLive(opened, runId, options.history, trusted))
         : undefined;
     const { verified, own } = combined(runId, { copy, live, trusted }, options.head);
-    const because = options.history ? await whyBroken(own, { runId, copy, live, session }) : undefined;
+    const because = options.history ? await whyBroken(runId, own, { copy, live }, session) : undefined;
     return reportOf({ ...verified, ...defined({ because }) });
   },
 });
@@ -96,13 +96,10 @@ function namesCopy({ file, records, segment }: VerifyOptions): boolean {
 
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
 async function whyBroken(
+  runId: string,
   faults: readonly LedgerFault[],
-  {
-    runId,
-    copy,
-    live,
-    session,
-  }: Pick<Sources, 'copy' | 'live'> & Pick<Given<object, object>, 'session'> & { runId: string },
+  { copy, live }: Pick<Sources, 'copy' | 'live'>,
+  session: Given<object, object>['session'],
 ): Promise<BrokenBy | undefined> {
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };

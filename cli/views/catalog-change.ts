@@ -50,21 +50,15 @@ export function changeAnswer(
   };
 }
 
-export function decidedAnswer(
-  {
-    verdict,
-    digest,
-    ack,
-    change,
-  }: {
-    digest: string;
-    verdict: 'approve' | 'reject';
-    ack: CatalogAck;
-    /** As it was shown; absent if it had been decided before. */
-    change: PendingChange | undefined;
-  },
-  after: CatalogReading,
-): Answer {
+interface DecidedChange {
+  readonly digest: string;
+  readonly verdict: 'approve' | 'reject';
+  readonly ack: CatalogAck;
+  /** As it was shown; absent if it had been decided before. */
+  readonly change: PendingChange | undefined;
+}
+
+export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, after: CatalogReading): Answer {
   const { tenant, server, policyVersion } = after.snapshot;
   const status = verdict === 'approve' ? 'approved' : 'rejected';
   const tools = change?.changes.map(({ tool }) => tool) ?? [];

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AskBucket } from '../../activities/artifacts/bucket-request.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -35,6 +36,7 @@ export function readArtifactsFromBucket(
       'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.';
     throw new CountersignError('CONFIG_INVALID', message, { path: 'endpoint' });
   }
+  let ask: AskBucket | undefined;
   return checked(async ({ sha256, bytes }) => {
     const missing = (why: string): CountersignError => {
       const message = `Artifact ${sha256} cannot be read from ${config.endpoint}/${config.bucket}: ${why}.`;
@@ -43,7 +45,7 @@ export function readArtifactsFromBucket(
     // Loaded with the first artifact: most clients never read one.
     const { bucketRequestBy, BucketSilent } = await import('../../activities/artifacts/bucket-request.ts');
     const { fetch } = await import('undici');
-    const ask = bucketRequestBy(config, fetch);
+    ask ??= bucketRequestBy(config, fetch);
     const maxBytes = bytes === 0 ? MOST_BYTES : bytes;
     const url = artifactUrl(config, sha256);
     const { status, code, body } = await ask({ method: 'GET', url, maxBytes }).catch((error: unknown) => {

@@ -259,9 +259,10 @@ function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): Ledger
   ];
 }
 
-/** @param sha256 of a signature, as entries name it */
+/** True if the message has the signature whose hash an entry names. */
 export function isSignedAs(message: unknown, sha256: string): boolean {
-  return sha256Hex(openMessage(message).signature ?? '') === sha256;
+  const { signature } = openMessage(message);
+  return signature !== undefined && sha256Hex(signature) === sha256;
 }
 
 /** True for the run's first message, which stands in its spec and was not sent to it. */

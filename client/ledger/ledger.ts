@@ -143,7 +143,8 @@ async function storedBefore<Part extends { readonly from: number }>(
 ): Promise<readonly Part[]> {
   const outOfReach = (cause?: CountersignError): CountersignError => {
     const reason = cause?.message ?? 'Give this client access to it.';
-    const message = `${what} of ${workflowId} before ${end} stand in the artifact store. ${reason} It can be watched from entry ${end} on without.`;
+    const later = what === 'Entries' ? `It can be watched from entry ${end} on` : 'Later messages can be read';
+    const message = `${what} of ${workflowId} before ${end} stand in the artifact store. ${reason} ${later} without.`;
     return new CountersignError('ARTIFACT_MISSING', message, { runId: workflowId, from: end }, { cause });
   };
   const parts: Part[] = [];

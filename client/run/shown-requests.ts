@@ -5,15 +5,21 @@ import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { hasForm } from '../engine/answers.ts';
 
-/** What is in arguments is for the digest to say, and may be large. */
+/** Arguments may be large, and the digest says what is in them. */
 const Requests = z.array(ApprovalRequest.extend({ arguments: z.record(z.string(), z.unknown()) }));
 
 /** @throws CountersignError `DIGEST_MISMATCH` */
 export function readRequests(runId: string, answer: unknown): readonly ApprovalRequest[] {
-  if (!hasForm(Requests, answer) || answer.some(({ workflowId }) => workflowId !== runId)) {
-    const message = `What run ${runId} shows is no list of its requests, so somebody else may answer in its place: do not decide anything of it.`;
+  if (
+    !Array.isArray(answer) ||
+    !answer.every(isFields) ||
+    !hasForm(Requests, answer) ||
+    answer.some(({ workflowId }) => workflowId !== runId)
+  ) {
+    const message = `What run ${runId} shows is no list of its requests. Either this program is older than the workers, or somebody else answers in its place: do not decide anything of it.`;
     throw new CountersignError('DIGEST_MISMATCH', message, { runId });
   }
   // Sound: the form of arguments is that of JSON, of which the answer was made.

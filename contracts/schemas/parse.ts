@@ -52,7 +52,10 @@ const MOST_STEPS = 32;
 
 export const TOO_DEEP = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
 
-/** Finds what no schema finds. */
+/**
+ * Finds a value that holds itself, one that nests too deeply and, if `statesRules`, a field called `__proto__`: schemas
+ * overlook them. It recurses at most `MOST_LEVELS` deep.
+ */
 function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
   const path: PropertyKey[] = [];
   const within: object[] = [];
@@ -70,6 +73,7 @@ function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
     if (statesRules && Object.hasOwn(value, '__proto__')) return here(UNKNOWN_FIELD, '__proto__');
     within.push(value);
     for (const [key, inner] of Object.entries(value)) {
+      if (typeof inner !== 'object') continue;
       path.push(Array.isArray(value) ? Number(key) : key);
       const found = look(inner);
       if (found !== undefined) return found;

@@ -98,6 +98,11 @@ export interface StretchBeat extends BeginRecord {
 }
 
 /** Answer of the first activity: the prepared run, and what else was done in it. `failed` is that of a stretch. */
-export type BegunRun = PreparedRun &
-  Pick<BeginRecord, 'found' | 'times'> &
-  Partial<Pick<StretchResult, 'turns' | 'failed'>>;
+export type BegunRun = PreparedRun & {
+  readonly found?: readonly Discovery[];
+  /** Set with `found`. */
+  readonly times?: BegunTimes;
+  readonly turns?: readonly StretchedTurn[];
+  /** The failure in the result of a stretch; without turns it is about the first step. */
+  readonly failed?: CodedFailure;
+};

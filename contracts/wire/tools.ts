@@ -128,7 +128,7 @@ export type DispatchResult =
     }
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
-/** `authorizations`: the answers that gave another grant. */
+/** `authorizations` are the answers that gave another grant, `decidedIn` the Temporal runs in which they count. */
 export interface DiscoverInput
   extends
     Pick<DispatchInput, 'run' | 'server' | 'grant' | 'signedSpec' | 'authorizations'>,

@@ -14,7 +14,7 @@ import type { HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.t
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
-import { pauseProof, type Pausing } from '../request/pause.ts';
+import { type Pausing, provisionProof } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
 import { type Fields, isFields } from '../shapes/inputs.ts';
 import {
@@ -159,8 +159,7 @@ export function heldWord(run: Run, place: unknown): HeldWord {
     return { kind: state.questions.rounds === round ? 'open' : 'closed' };
   const progress = isDispatched(state) && state.attempts === attempt ? state.questions : undefined;
   if (progress?.rounds !== round || progress?.last.kind !== 'answered') return { kind: 'closed' };
-  const { provision, ...asked } = progress.last.provided;
-  return { kind: 'answered', provided: { provision, ...pauseProof(asked) } };
+  return { kind: 'answered', provided: provisionProof(progress.last.provided) };
 }
 
 function closedFact(

@@ -10,8 +10,8 @@ import { defined } from '../../contracts/defined.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
-import type { Asked, Retry, Unsure } from '../../contracts/wire/carry.ts';
-import type { PauseProof } from '../../contracts/wire/proofs.ts';
+import type { Asked, Provided, Retry, Unsure } from '../../contracts/wire/carry.ts';
+import type { PauseProof, ProvisionProof } from '../../contracts/wire/proofs.ts';
 import { mayDecide } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -168,4 +168,8 @@ export function pauseProof<About extends Pause>({
   const { about, generation, approvers, openedAt, deadline } = request;
   const times = { openedAt: instantOf(openedAt), deadline: instantOf(deadline), decidedAt: instantOf(decidedAt) };
   return { about, generation, approvers, definitionHash, ...times };
+}
+
+export function provisionProof({ provision, ...asked }: Provided): ProvisionProof {
+  return { provision, ...pauseProof(asked) };
 }

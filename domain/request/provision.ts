@@ -8,7 +8,6 @@ import { defined } from '../../contracts/defined.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/request.ts';
 import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
-import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { backInFlight } from '../legacy-2025/open-question.ts';
 import {
@@ -34,7 +33,7 @@ import {
   problemInResponses,
   withAnswers,
 } from './input.ts';
-import { answerFact, type Paused, paused, pauseProof, type Pausing, remembering, resumed } from './pause.ts';
+import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { endedBy } from './transitions.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
@@ -150,8 +149,4 @@ export function responsesHash(provision: SignedProvision): string | undefined {
 /** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */
 export function forgotten(run: Run, callId: string): Change {
   return move(run, callId, ['in-flight'], ({ input: _, ...begins }) => ({ call: notSent(begins), facts: [] }));
-}
-
-export function provisionProof({ provision, ...asked }: Provided): ProvisionProof {
-  return { provision, ...pauseProof(asked) };
 }

@@ -5,7 +5,6 @@
  * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.
  */
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Counted, LimitsState, Spent, Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
@@ -14,12 +13,14 @@ import type { ModelPrice } from '../../contracts/wire/run.ts';
 import { type CallState, judgementOf, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 
-/** The limit that forbids another model step, if any; in millionths if it is `spend`. @param now epoch ms */
-export function reachedLimit(
-  run: Run,
-  limits: Limits,
-  now: number,
-): Omit<Extract<LedgerFact, { kind: 'limit.reached' }>, 'kind'> | undefined {
+export interface ReachedLimit {
+  readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
+  /** The bound that was reached; millionths if the limit is `spend`. */
+  readonly value: number;
+}
+
+/** The limit that forbids another model step, if any. @param now epoch ms */
+export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
   if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
   if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
   if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
@@ -62,29 +63,29 @@ export function limitsState(run: Run, limits: Limits): LimitsState {
  * @param callsBefore calls of the run before this turn
  */
 export function overLimit(calls: readonly ProposedCall[], limits: Limits, callsBefore: number): Judgement[] {
+  const denied: Judgement[] = [];
   let bytesOfTurn = 0;
-  return calls.flatMap(({ callId, arguments: given }, index) => {
-    const deny = (limit: string, code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE', message: string): Judgement => ({
-      callId,
-      verdict: { kind: 'deny', rules: [`limits/${limit}`], code, message },
-      repeatable: false,
-    });
+  for (const [index, { callId, arguments: given }] of calls.entries()) {
+    const deny = (limit: string, code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE', message: string): void =>
+      void denied.push({
+        callId,
+        verdict: { kind: 'deny', rules: [`limits/${limit}`], code, message },
+        repeatable: false,
+      });
     const bytes = byteLength(canonicalJson(given));
     if (index >= limits.callsPerTurn)
-      return deny('callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
-    if (callsBefore + index >= limits.calls)
-      return deny('calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
-    if (bytes > limits.argumentBytes) {
+      deny('callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
+    else if (callsBefore + index >= limits.calls)
+      deny('calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
+    else if (bytes > limits.argumentBytes) {
       const message = `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`;
-      return deny('argumentBytes', 'ARGUMENTS_TOO_LARGE', message);
-    }
-    if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
+      deny('argumentBytes', 'ARGUMENTS_TOO_LARGE', message);
+    } else if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
       const message = `Arguments of one turn may have ${limits.argumentBytesPerTurn} bytes together.`;
-      return deny('argumentBytesPerTurn', 'ARGUMENTS_TOO_LARGE', message);
-    }
-    bytesOfTurn += bytes;
-    return [];
-  });
+      deny('argumentBytesPerTurn', 'ARGUMENTS_TOO_LARGE', message);
+    } else bytesOfTurn += bytes;
+  }
+  return denied;
 }
 
 const MILLION = 1_000_000n;
@@ -128,10 +129,14 @@ const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
   const known = Object.hasOwn(tally.tools, key) ? tally.tools[key] : undefined;
-  // Names are usually ASCII; three bytes per UTF-16 unit is the most that UTF-8 takes.
-  const bytes = [...Object.keys(tally.tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
-  if (known === undefined && bytes > TALLY_BYTES) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
+  if (known === undefined && !hasRoom(tally, key)) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
   return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
+}
+
+function hasRoom({ tools }: Tally, key: string): boolean {
+  // Names are usually ASCII; three bytes per UTF-16 unit is the most that UTF-8 takes.
+  const bytes = [...Object.keys(tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
+  return bytes <= TALLY_BYTES;
 }
 
 /** Adds the outcomes of a closed turn. @param states all settled */

@@ -46,13 +46,17 @@ export function screenSpec(spec: unknown, advice = ROTATE): Finding | undefined 
 
 function secretIn(value: unknown, path: string, key: string, advice: string): Finding | undefined {
   if (typeof value === 'string') return secretText(value, path, key, advice);
-  // Schemas and policies name properties without values; a sealed grant is ciphertext.
-  if (typeof value !== 'object' || value === null || key === 'output' || key === 'tools' || key === 'jwe')
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const found = secretIn(item, `${path}[${index}]`, '', advice);
+      if (found !== undefined) return found;
+    }
     return undefined;
+  }
+  // Schemas and policies name properties without values; a sealed grant is ciphertext. A list of tools is neither.
+  if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
   for (const [name, item] of Object.entries(value)) {
-    const found = Array.isArray(value)
-      ? secretIn(item, `${path}[${name}]`, '', advice)
-      : secretIn(item, `${path}.${name}`, name, advice);
+    const found = secretIn(item, `${path}.${name}`, name, advice);
     if (found !== undefined) return found;
   }
   return undefined;

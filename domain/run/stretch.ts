@@ -207,14 +207,15 @@ export function identityOf(
   return { namespace, workflowId, initiator, specHash };
 }
 
-/** What one stretch is asked for, by the run or by the activity with which it begins. */
-export function stretchInput(
-  step: ModelStepInput,
-  run: Run,
-  prepared: Omit<PreparedRun, 'opening'>,
-  bounds: StretchBounds,
-  { decidedIn, ...given }: Omit<StretchInput['dispatch'], 'limits' | 'input' | 'tasks'>,
-): StretchInput {
+interface Stretching extends Omit<StretchInput['dispatch'], 'limits' | 'input' | 'tasks'> {
+  readonly step: ModelStepInput;
+  readonly run: Run;
+  readonly prepared: Omit<PreparedRun, 'opening'>;
+  readonly bounds: StretchBounds;
+}
+
+/** The input of a stretch; the run and its first activity both ask by it. */
+export function stretchInput({ step, run, prepared, bounds, decidedIn, ...given }: Stretching): StretchInput {
   const { limits, pauses, price, tally, tasks } = prepared;
   return {
     step,
@@ -253,6 +254,6 @@ export function firstStretch(
     ...defined({ output: agent.output }),
   };
   const bounds = { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) };
-  const given = { decidedIn: [place.runId], ...defined({ grants }) };
-  return stretchInput(step, startRun(place.startedAt), prepared, bounds, given);
+  const run = startRun(place.startedAt);
+  return stretchInput({ step, run, prepared, bounds, decidedIn: [place.runId], ...defined({ grants }) });
 }

@@ -8,18 +8,27 @@
  */
 import { SIGNING } from '../../contracts/crypto.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
-import type { SignedClaims, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
+import type { SignedClaims, SignedPurpose, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
 import { isFields, isIdentifier, parseClaims } from '../shapes/inputs.ts';
 import type { Refusal } from '../text/refusal.ts';
 import { isSignedBy, readJws } from './jws.ts';
 
-/** The message and its sender; every part is compared with the signed claims. Without groups the signed ones count. */
-export type SignedFor = Pick<SignedClaims, 'purpose' | 'namespace' | 'tenant' | 'workflowId' | 'runId' | 'payload'> &
-  Partial<Pick<SignedClaims, 'jti'>> & {
-    /** `issuer|subject`. */
-    readonly person: string;
-    readonly groups?: readonly string[];
-  };
+/** The message and its sender; every part is compared with the signed claims. */
+export interface SignedFor {
+  readonly purpose: SignedPurpose;
+  readonly namespace: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  /** Temporal run; absent for a spec, which is signed before there is a run. */
+  readonly runId?: string;
+  /** sha256 over the canonical JSON of the message without its signature. */
+  readonly payload: string;
+  readonly jti?: string;
+  /** `issuer|subject`. */
+  readonly person: string;
+  /** Groups that the message names; if absent, the signed ones count. */
+  readonly groups?: readonly string[];
+}
 
 export interface Signer {
   readonly kind: 'signed';

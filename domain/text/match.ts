@@ -54,6 +54,8 @@ export function nearNames(wanted: string, known: readonly string[], most = 3): s
       .map((name) => ({ name, isRelated: wordsOf(name).some((word) => words.includes(word)) }))
       // Names whose lengths differ by more are at least as many edits apart.
       .filter(({ name, isRelated }) => isRelated || Math.abs(name.length - wanted.length) <= MOST_EDITS)
+      // In a large catalog, those that share a word come before those that are merely as long.
+      .toSorted((one, other) => Number(other.isRelated) - Number(one.isRelated))
       .slice(0, MOST_COMPARED)
       .map((each) => ({ ...each, distance: editDistance(asked, each.name.toLowerCase()) }))
       .filter(({ isRelated, distance }) => isRelated || distance <= MOST_EDITS)

@@ -19,7 +19,7 @@ export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edit
   };
 }
 
-/** The error mark keeps what people wrote, recorded outcomes too, apart from anything that a tool returns. */
+/** Only a tool's own result has no error mark: what people wrote or recorded is kept apart from it. */
 export function modelText(outcome: Outcome): ModelText {
   return { text: textOf(outcome), isError: outcome.kind !== 'succeeded' || outcome.recordedBy !== undefined };
 }
@@ -33,7 +33,7 @@ function textOf(outcome: Outcome): string {
     case 'failed':
       if (outcome.recordedBy !== undefined) return recordedText(outcome.recordedBy, 'failed', outcome.message);
       if (!outcome.executed) return `Not executed (${outcome.code}): ${outcome.message}`;
-      return `The tool ran and reported an error (${outcome.code}).\n${outcome.result === undefined ? outcome.message : resultText(outcome.result)}`;
+      return `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`;
     case 'denied':
       if (outcome.repeatOf !== undefined)
         return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${closed(outcome.message)}`);
@@ -73,6 +73,10 @@ export function resultText(result: ToolResult): string {
   if (parts.length === 0 && result.structured !== undefined) parts.push(canonicalJson(result.structured));
   if (parts.length === 0) parts.push('The tool returned no content.');
   return parts.join('\n');
+}
+
+function failureText(outcome: Extract<Outcome, { kind: 'failed' }>): string {
+  return outcome.result === undefined ? outcome.message : resultText(outcome.result);
 }
 
 function partText(part: ResultPart): string {

@@ -6,6 +6,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import { WAITS_FOR } from '../../contracts/names.ts';
+import type { Extension } from '../../contracts/wire/carry.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
@@ -172,30 +173,35 @@ function requestLines(state: Asking): string[] {
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
   const voices = agreedOn(state);
-  const lines = [
+  return [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(inWords(approvers))}`,
     ...aboutLines(request.about),
-    unsure && request.about?.kind !== 'outcome'
-      ? `  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`
-      : undefined,
-    remindedAt && `  - reminded at ${new Date(remindedAt).toISOString()}`,
-    escalatedAt && `  - others are asked since ${new Date(escalatedAt).toISOString()}`,
-    request.extended &&
-      `  - postponed by ${markdown([...new Set(request.extended.by.map(({ decision }) => decision.approver.id))].join(', '))}`,
-    voices.length === 0 ? undefined : `  - agreed so far: ${markdown(voices.join(', '))}`,
+    ...(unsure === undefined || request.about?.kind === 'outcome'
+      ? []
+      : [`  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`]),
+    ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
+    ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
+    ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
+    ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
     `  - arguments: ${codeSpan(argumentsLine(withoutRedacted(call.arguments, judgement.redact)))}`,
-    duplicateOf === undefined
-      ? undefined
-      : `  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`,
+    ...(duplicateOf === undefined
+      ? []
+      : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
     ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
       .slice(0, 2)
       .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 300))} (${markdown(rule)})`),
-    edit &&
-      `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsLine(withoutRedacted(edit.proposed, judgement.redact)))}`,
-    request.because === undefined ? undefined : `  - asked again: ${markdown(bounded(request.because, 200))}`,
+    ...(edit === undefined
+      ? []
+      : [
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsLine(withoutRedacted(edit.proposed, judgement.redact)))}`,
+        ]),
+    ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
-  return lines.filter((line) => typeof line === 'string');
+}
+
+function postponers(extensions: readonly Extension[]): string {
+  return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
 function aboutLines(about: Pause | undefined): string[] {

@@ -41,7 +41,7 @@ export class Explaining {
   async explain(asker: Asker, body: ExplainBody): Promise<Explained> {
     if (asker.may.size === 0 && !this.#administers(asker)) {
       const message =
-        'You may not read the policy here. Ask an operator to name you, or a group of yours, in gateway.may.';
+        'You may not read the policy here. Ask an operator to name you, or a group of yours, in gateway.may or catalog.administrators.';
       throw new CountersignError('ACTION_FORBIDDEN', message);
     }
     const { server, tool, annotations, initiator = asker.id, initiatorGroups, args, turn, at, earlier, run } = body;

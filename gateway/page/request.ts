@@ -20,7 +20,7 @@ export interface RequestPage extends Answering {
   readonly read: RunRead;
 }
 
-/** What the page is about, before the name of the tool. */
+/** Titles: the words before the name of the tool. */
 const HEADINGS = {
   consent: 'Allow',
   outcome: 'What became of',

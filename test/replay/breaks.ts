@@ -67,7 +67,7 @@ export const BREAKS: readonly Break[] = [
     name: 'another timeout of an activity',
     noticedIn: 'agent-run.interrupted',
     caughtBy: 'comparison',
-    change: replaced('callActivities', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
+    change: replaced('optionsOf', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
   },
   {
     name: 'another duration of a timer: a request waits twice as long',

@@ -24,6 +24,6 @@ export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
     noticedIn: 'agent-run.lost-sent-again',
-    change: replaced('callActivities', '{ $$rest, priority }', '{ $$rest }'),
+    change: replaced('optionsOf', '{ $$rest, priority }', '{ $$rest }'),
   },
 ];

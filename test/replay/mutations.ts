@@ -149,12 +149,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a call may be sent twice',
     noticedIn: 'agent-run.interrupted',
-    change: replaced('callActivities', 'maximumAttempts: 1', 'maximumAttempts: 2'),
+    change: replaced('optionsOf', 'maximumAttempts: 1', 'maximumAttempts: 2'),
   },
   {
     name: 'a call may take longer',
     noticedIn: 'agent-run.interrupted',
-    change: replaced('callActivities', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
+    change: replaced('optionsOf', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
   },
   {
     name: 'a request waits longer',

@@ -53,7 +53,7 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
   {
     name: 'a call whose worker is lost is handed to another one that sends it again',
     noticedIn: 'agent-run.handed-on',
-    change: replaced('askForAnswer', 'callActivities($$how)', '{ resumeCall: callActivities($$how).callTool }'),
+    change: replaced('askForAnswer', 'resumeActivities($$how)', '{ resumeCall: callActivities($$how).callTool }'),
   },
   {
     name: 'what a server asks is not put before people',
@@ -111,7 +111,7 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
   {
     name: 'dispatch is not given the grant that took the place of the first',
     noticedIn: 'agent-run.unauthorized-granted',
-    change: removed('dispatchInput', '...proofsOf($_)'),
+    change: removed('dispatchInput', '...authorizationProofs($$)'),
   },
   {
     name: 'a fresh grant stands for one call only',

@@ -107,7 +107,7 @@ let ownBuild: ReturnType<typeof ownBundle> | undefined;
 /** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */
 const UNNAMED = /^@temporalio\/worker@/;
 
-// What follows puts in the workflow task that the history lacks (docs/adr/0045): a worker took in events before their
+// The code below puts in the workflow task that the history lacks (docs/adr/0045): a worker took in events before their
 // own task had come, with the clock of the task before, or of one that was given to another worker and never done. Its
 // commands are recorded under the next real task.
 

@@ -98,7 +98,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
 
 /** Options for refreshing a catalog. An operator waits and may ask again, so the retries last about a minute. */
 function listingActivities(server: string, { taskQueue }: CatalogConnection) {
-  return provenActivities<ToolActivities>({
+  return provenActivities<Pick<ToolActivities, 'discoverCatalog'>>({
     ...defined({ taskQueue }),
     startToCloseTimeout: '60s',
     // If no worker serves the queue, the refresh fails and says so.

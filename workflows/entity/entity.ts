@@ -30,7 +30,7 @@ interface Carried {
   readonly earlier: readonly string[] | undefined;
 }
 
-/** Knows what is under way: an item is in it from the beginning of its work to the end. */
+/** Knows what is under way: an item is in it from the beginning of its work to the end. Only `during` adds one. */
 export class UnderWay<Item> extends Set<Item> {
   /**
    * Not `async`: one more promise would change the order of commands in recorded runs (INV-D1).
@@ -66,7 +66,10 @@ export abstract class Entity {
     return decidedIn(this.execution);
   }
 
-  /** The Temporal run that a signature may name: an earlier one that counts as this one if it names that, or this. */
+  /**
+   * The Temporal run for which a signature has to be: the earlier execution that it names, if that counts as this one;
+   * else this one. For live code only: a reset changes it (INV-D4).
+   */
   namedBy(signature: string | undefined): string {
     const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
     return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;
@@ -149,6 +152,12 @@ export interface Taking<Message, Ack> {
 }
 
 /** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
+interface Nudging<Ack> {
+  readonly description: string;
+  readonly check?: () => void;
+  readonly act: () => Ack | Promise<Ack>;
+}
+
 export function onUpdate<Message, Ack>(
   entity: Entity,
   name: string,
@@ -164,15 +173,7 @@ export function onUpdate<Message, Ack>(
 }
 
 /** Registers an update that says nothing: whatever comes along with it is not looked at, and so stops nothing. */
-export function onNudge<Ack>(
-  entity: Entity,
-  name: string,
-  {
-    description,
-    check,
-    act,
-  }: { readonly description: string; readonly check?: () => void; readonly act: () => Ack | Promise<Ack> },
-): void {
+export function onNudge<Ack>(entity: Entity, name: string, { description, check, act }: Nudging<Ack>): void {
   const handle = (_input?: unknown): Ack | Promise<Ack> => {
     entity.countUpdate();
     return act();

@@ -40,7 +40,7 @@ export class KeyReading {
 
 /** Options for reading the trusted keys: nobody waits, and the sender of the next message may ask again. */
 function readActivities() {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'readTrust'>>({
     startToCloseTimeout: '15s',
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },

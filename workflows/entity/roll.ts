@@ -20,7 +20,7 @@ export async function untilAnswered(): Promise<void> {
 
 /** Options for storing a segment. No run rolls or ends without the store: it waits, and is not lost (docs/adr/0015). */
 export function storeActivities() {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'storeSegment'>>({
     // The activity reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },

@@ -1,4 +1,7 @@
-/** The run's activities, with the reason for each number of their timeouts and retries. */
+/**
+ * The run's activities, with the reason for each number of their timeouts and retries. Each function gives only what
+ * its options are for: a call that was made with those of a listing would be sent again and again (INV-X1).
+ */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -17,7 +20,7 @@ import type { RunPriority } from '../../contracts/wire/identity.ts';
  * related: temporalio/sdk-rust#803). The clocks differ too, and with them the ledger.
  */
 export function runActivities(summary: string) {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'judge' | 'storeSegment'>>({
     // The activity reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -28,7 +31,7 @@ export function runActivities(summary: string) {
 
 /** Options for a model step. Repeating costs tokens and harms nobody: Temporal retries until the run's wall clock. */
 export function modelActivities(summary: string, priority: RunPriority) {
-  return provenActivities<ModelActivities>({
+  return provenActivities<Pick<ModelActivities, 'modelStep'>>({
     startToCloseTimeout: STEP_SECONDS * 1_000,
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -40,7 +43,7 @@ export function modelActivities(summary: string, priority: RunPriority) {
 
 /** Options for the first activity, which may go on with a first stretch. The run's own priority is not known yet. */
 export function beginActivities(summary: string) {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'prepareRun'>>({
     startToCloseTimeout: '2h',
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -67,7 +70,7 @@ export function stretchActivities(
   callTimeoutSeconds: number,
   priority: RunPriority,
 ) {
-  return provenActivities<ModelActivities>({
+  return provenActivities<Pick<ModelActivities, 'stretch'>>({
     startToCloseTimeout: (seconds + STEP_SECONDS + callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -93,7 +96,7 @@ const BESIDE_CALL_SECONDS = 90;
  */
 export function discoveryActivities(server: ServerBinding, priority: RunPriority) {
   const { startWaitSeconds } = server;
-  return provenActivities<ToolActivities>({
+  return provenActivities<Pick<ToolActivities, 'discoverTools'>>({
     ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
@@ -109,7 +112,7 @@ export function discoveryActivities(server: ServerBinding, priority: RunPriority
  * stopped run still tells what it has to tell. @param leftMs what is left of the hour
  */
 export function messageActivities(summary: string, leftMs: number, priority: RunPriority) {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'sendMessage'>>({
     startToCloseTimeout: '60s',
     scheduleToCloseTimeout: leftMs,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' },
@@ -120,7 +123,7 @@ export function messageActivities(summary: string, leftMs: number, priority: Run
 
 /** Options for judging an edit. The sender waits for the verdict; one attempt has the time of a catalog review. */
 export function editActivities(summary: string) {
-  return provenActivities<RunActivities>({
+  return provenActivities<Pick<RunActivities, 'judge'>>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -129,18 +132,21 @@ export function editActivities(summary: string) {
   });
 }
 
-/**
- * Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. The heartbeat
- * timeout is 30 s so that a worker under load is not taken for a dead one.
- */
-export function callActivities(
-  server: ServerBinding,
-  callTimeoutSeconds: number,
-  summary: string,
-  priority: RunPriority,
-  more: Pick<ActivityOptions, 'scheduleToStartTimeout'> = {},
-) {
-  return provenActivities<ToolActivities>({
+/** Options for a call: always one attempt (INV-X1). A lost answer is an outcome, and the run decides. */
+export function callActivities(...call: CallOptions) {
+  return provenActivities<Pick<ToolActivities, 'callTool'>>(optionsOf(...call));
+}
+
+/** Options for asking for an answer: those of the call; if no worker serves the queue, the run asks people instead. */
+export function resumeActivities(...call: CallOptions) {
+  return provenActivities<Pick<ToolActivities, 'resumeCall'>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+}
+
+type CallOptions = readonly [server: ServerBinding, callTimeoutSeconds: number, summary: string, priority: RunPriority];
+
+/** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
+function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
+  return {
     ...defined({ taskQueue: server.taskQueue }),
     // The call's own deadline ends it first.
     startToCloseTimeout: (callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
@@ -148,9 +154,8 @@ export function callActivities(
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
     summary,
-    ...more,
     priority,
-  });
+  };
 }
 
 /**
@@ -162,7 +167,7 @@ export function callActivities(
  * @param giveUp somebody waits for the end of the run, so a worker that does not come is not waited for
  */
 export function pollActivities(server: ServerBinding, summary: string, priority: RunPriority, giveUp: boolean) {
-  return provenActivities<ToolActivities>({
+  return provenActivities<Pick<ToolActivities, 'pollTask'>>({
     ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),

@@ -198,9 +198,10 @@ async function answerEditors(live: LiveRun): Promise<void> {
 async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error: unknown): Promise<never> {
   // An error that Temporal did not raise is a fault of ours: it fails the workflow task, and the next build tries.
   if (!(error instanceof TemporalFailure)) throw error;
+  const what = error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
   const coded = codedFailureIn(error) ?? {
     code: 'INTERNAL',
-    message: `${error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run'} failed for a reason without a code; the history of the run shows it.`,
+    message: `${what} failed for a reason without a code; the history of the run shows it.`,
     facts: {},
   };
   live.close(`${coded.code}: ${coded.message}`);

@@ -50,7 +50,7 @@ import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { byWhoseWord, summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, seenAs } from '../entity/unread.ts';
 import { followTask } from '../legacy-2025/tasks.ts';
-import { callActivities } from './activities.ts';
+import { callActivities, resumeActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
@@ -298,9 +298,7 @@ async function askForAnswer(
   try {
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
-    // If no worker serves the queue, the run asks people instead.
-    const most = { scheduleToStartTimeout: '5m' } as const;
-    const { resumeCall } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority, most);
+    const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
     return afterAsking(
       lost,
       answered(live, 'resumeCall', await live.flights.run(() => resumeCall({ ...input, resume }))),

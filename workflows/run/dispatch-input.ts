@@ -13,8 +13,7 @@ import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { instantOf } from '../../domain/request/deadline.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
-import { pauseProof } from '../../domain/request/pause.ts';
-import { provisionProof } from '../../domain/request/provision.ts';
+import { pauseProof, provisionProof } from '../../domain/request/pause.ts';
 import { proofOf } from '../../domain/request/standing.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
@@ -45,7 +44,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...defined({ mayHaveRun: state.again }),
     ...inputTo(live, state),
-    ...proofsOf(authorizationsOf(live.run, state)),
+    ...authorizationProofs(live, state),
     ...linkOf(live, state),
     ...holdOf(live, state),
     resumable: true,
@@ -95,6 +94,11 @@ function votedAt(
 ): Pick<DecisionProof, 'voted'> {
   if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
   return { voted: { openedAt: instantOf(openedAt), further: further.map(({ decidedAt }) => instantOf(decidedAt)) } };
+}
+
+function authorizationProofs({ run }: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
+  if (state.authorized === undefined && run.grants === undefined) return {};
+  return proofsOf(authorizationsOf(run, state));
 }
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */

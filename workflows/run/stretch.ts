@@ -83,18 +83,16 @@ function inputOf(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): St
     const { authorizations } = grantProofs(live, name);
     return authorizations === undefined ? [] : [[name, authorizations] as const];
   });
-  return stretchInput(
+  return stretchInput({
     step,
     run,
     prepared,
-    { ...bounds, turns: Math.min(bounds.turns, turnsLeft) },
-    {
-      decidedIn,
-      ...(proofs.length === 0 ? {} : { authorizations: Object.fromEntries(proofs) }),
-      ...live.signedSpec,
-      ...defined({ grants: spec.grants }),
-    },
-  );
+    bounds: { ...bounds, turns: Math.min(bounds.turns, turnsLeft) },
+    decidedIn,
+    ...(proofs.length === 0 ? {} : { authorizations: Object.fromEntries(proofs) }),
+    ...live.signedSpec,
+    ...defined({ grants: spec.grants }),
+  });
 }
 
 /**

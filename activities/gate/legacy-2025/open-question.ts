@@ -39,6 +39,8 @@ import { deadlineIn } from '../../kit/time-limit.ts';
 
 /** Pause between two looks for an answer: within `GRACE_MS`, so that none comes too late. */
 const LOOK_MS = 2_000;
+/** A run that is silent for so long is logged. */
+const SILENT_MS = 60_000;
 /** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
 export const GRACE_MS = 10_000;
 
@@ -59,7 +61,7 @@ export interface HeldAskingParts {
   /** No text of a server or a person. */
   readonly warn: (message: string, meta: Readonly<Record<string, unknown>>) => void;
   /** Shorter times, for tests. */
-  readonly times?: { readonly lookMs: number; readonly graceMs: number };
+  readonly times?: { readonly lookMs: number; readonly silentMs: number; readonly graceMs: number };
 }
 
 export interface HeldPeople {
@@ -88,7 +90,7 @@ export class HeldAsking implements HeldPeople {
 
   constructor(parts: HeldAskingParts) {
     this.#parts = parts;
-    this.#times = parts.times ?? { lookMs: LOOK_MS, graceMs: GRACE_MS };
+    this.#times = parts.times ?? { lookMs: LOOK_MS, silentMs: SILENT_MS, graceMs: GRACE_MS };
     this.#leftMs = parts.seconds * 1_000 + this.#times.graceMs;
   }
 
@@ -162,6 +164,7 @@ export class HeldAsking implements HeldPeople {
 
   /** Repeats a request while the run is silent, until `signal` throws; undefined if the run refuses. */
   async #reaching<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const since = performance.now();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -172,7 +175,8 @@ export class HeldAsking implements HeldPeople {
           this.#warn('The run puts a question of a server before nobody; it is told that nobody answers.', error.cause);
           return undefined;
         }
-        this.#warn('The run does not say whether people have answered; it is asked on.', error);
+        if (performance.now() - since >= this.#times.silentMs)
+          this.#warn('The run does not say whether people have answered; it is asked on.', error);
       }
       await pause(this.#times.lookMs, undefined, { signal });
     }

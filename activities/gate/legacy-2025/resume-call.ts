@@ -24,7 +24,7 @@ import { verdictOn } from '../../policy/judge.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
 import { accessTo, authorityOf, authorizationOf, connectionOf, shownOf } from '../../discovery/access.ts';
 import { callRequest } from '../call-tool.ts';
-import { checkFirst, checkReading, checkScheduler, toolMet } from '../dispatch-check.ts';
+import { checkFirst, checkReading, checkScheduler, foundTool } from '../dispatch-check.ts';
 import { type CallToolParts, handingOn, resultOf, sealing, type Told } from '../send.ts';
 import { openPoint, taskResult } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
@@ -100,7 +100,7 @@ async function admit(parts: ResumeCallParts, input: ResumeInput) {
     throw new CountersignError('DISPATCH_FORBIDDEN', 'What the lost worker left does not open for this call.');
   refuseIf(await parts.checkSignatures?.(input, scheduler));
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const met = await toolMet(parts, input);
+  const met = await foundTool(parts, input);
   if ('refused' in met) throw forbiddenBy(met.refused);
   const { now, catalog } = met;
   refuseIf(checkReading(input.target, parts.config));

@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals';
 import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
-import { lineWriter, noting, RecentSecrets } from '../../../workers/log.ts';
+import { lineWriter } from '../../../workers/log.ts';
+import { noting, RecentSecrets } from '../../../workers/recent-secrets.ts';
 import { ENCODINGS } from '../../support/canary/scan.ts';
 
 const CANARY = 'eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiJjYW5hcnktMSJ9.c2lnbmVkLWJ5LW5vYm9keQ';

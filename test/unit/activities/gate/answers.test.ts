@@ -9,7 +9,7 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { ProvisionProof, RetryProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { provisionProof } from '../../../../domain/request/provision.ts';
+import { provisionProof } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf } from '../../../../domain/state/run.ts';
 import { digestOfShown } from '../../../support/builders/dispatch.ts';

@@ -1,4 +1,4 @@
-/** What a run shows is used once it is known to be its requests: anybody may run a workflow that answers in any way. */
+/** An answer of a run is used once it is known to be its requests: anybody may run a workflow that answers in any way. */
 import { describe, expect, test } from '@jest/globals';
 import { readRequests } from '../../../../client/run/shown-requests.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
@@ -18,7 +18,7 @@ const read = (answer: unknown) => readRequests(GENUINE.workflowId, answer);
 test('requests are read as they are, also with what a newer release says of them', () => {
   expect(read([told({})])).toEqual([told({})]);
   expect(read([])).toEqual([]);
-  const newer = [told({ weight: 7, status: 'resting', about: { kind: 'quote', of: 'a poem' } })];
+  const newer = [told({ weight: 7, approvers: { ...GENUINE.approvers, since: 'noon' } })];
   expect(read(newer)).toEqual(newer);
 });
 
@@ -34,7 +34,10 @@ describe('is no list of requests', () => {
     ['no arguments', [told({ arguments: null })]],
     ['places that are none', [told({ redact: 7 })]],
     ['no state', [told({ status: undefined })]],
-    ['a kind that is no word', [told({ about: { kind: 7 } })]],
+    ['a state that nobody knows', [told({ status: 'resting' })]],
+    ['a kind that nobody knows', [told({ about: { kind: 'quote' } })]],
+    ['a kind with the name of a property', [told({ about: { kind: 'constructor' } })]],
+    ['more faults than zod can list', [told({ rules: Array.from({ length: 200_000 }, () => 0) })]],
     ['questions that are not there', [told({ about: { kind: 'input' } })]],
     ['arguments without an end', [{ ...GENUINE, arguments: deep(1_000) }]],
     ['a genuine request of another run', [told({ workflowId: 'another' })]],

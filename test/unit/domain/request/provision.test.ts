@@ -1,16 +1,10 @@
 /** A call whose server asks people before it goes on. */
+import { provisionProof } from '../../../../domain/request/pause.ts';
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { PauseAck } from '../../../../contracts/schemas/request.ts';
 import { refuseRight } from '../../../../domain/request/decision.ts';
-import {
-  answersOf,
-  askedForInput,
-  forgotten,
-  provide,
-  provisionProof,
-  refuseProvision,
-} from '../../../../domain/request/provision.ts';
+import { answersOf, askedForInput, forgotten, provide, refuseProvision } from '../../../../domain/request/provision.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { parseProvision } from '../../../../domain/shapes/inputs.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';

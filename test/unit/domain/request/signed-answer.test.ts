@@ -8,7 +8,7 @@ import { recordedHash } from '../../../../domain/request/outcome.ts';
 import { responsesHash } from '../../../../domain/request/provision.ts';
 import { admitSigned, type AnswerPurpose, checkSignedAnswer } from '../../../../domain/request/signed-answer.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
-import { hashOf } from '../../../../domain/text/canonical.ts';
+import { hashOf, sha256Hex } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, extension, rejection, shown } from '../../../support/builders/decision.ts';
 import { acceptedEdit, editOf, ONE } from '../../../support/builders/edit.ts';
@@ -132,6 +132,14 @@ describe.each(NAMES)('where nobody signs, %s', (name) => {
     expect(await compared(known(new Map()), unsigned)).toEqual([expect.stringMatching(/^1 .*nobody sent/)]);
     const other = { message: { decisionId: 'd-1', signature: 'another' }, at: START };
     expect(await compared(known(new Map([['d-1', [other]]])))).toEqual([
+      expect.stringMatching(/^1 .*another signature/),
+    ]);
+  });
+
+  test('is not signed by the hash of an empty text', async () => {
+    const empty = { fact: { signature: { kid: 'k', sha256: sha256Hex('') } } };
+    const unsignedMessage = { message: { decisionId: 'd-1' }, at: START };
+    expect(await compared(known(new Map([['d-1', [unsignedMessage]]])), empty)).toEqual([
       expect.stringMatching(/^1 .*another signature/),
     ]);
   });

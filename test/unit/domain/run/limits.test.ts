@@ -68,11 +68,15 @@ describe('calls of a turn', () => {
   test('those above callsPerTurn are refused, the first ones are not', () => {
     const denied = overLimit(identicalCalls(5), limits({ callsPerTurn: 3 }), 0);
     expect(denied.map(({ callId }) => callId)).toEqual(['t1.c3', 't1.c4']);
-    expect(denied[0]?.verdict).toEqual({
-      kind: 'deny',
-      rules: ['limits/callsPerTurn'],
-      code: 'LIMIT_REACHED',
-      message: 'A turn may hold 3 calls.',
+    expect(denied[0]).toEqual({
+      callId: 't1.c3',
+      verdict: {
+        kind: 'deny',
+        rules: ['limits/callsPerTurn'],
+        code: 'LIMIT_REACHED',
+        message: 'A turn may hold 3 calls.',
+      },
+      repeatable: false,
     });
   });
 

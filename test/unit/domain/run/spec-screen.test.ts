@@ -81,6 +81,20 @@ describe('clear secrets', () => {
     expect(screened(innocent)).toBeUndefined();
   });
 
+  test('a list under those names is no schema: the tools of another API, with their headers, are looked through (INV-S1)', () => {
+    const header = { Authorization: `Bearer ${SECRET}` };
+    expect(screened({ agent: { name: 'a', model: 'b', tools: [{ type: 'mcp', headers: header }] } })).toMatchObject({
+      code: 'AUTHORIZATION_IN_HEADERS',
+      path: 'agent.tools[0].headers.Authorization',
+    });
+    for (const [spec, path] of [
+      [{ servers: [{ tools: [{ token: SECRET }] }] }, 'servers[0].tools[0].token'],
+      [{ agent: { output: [`Bearer ${JWT}`] } }, 'agent.output[0]'],
+      [{ grants: [{ jwe: [JWT] }] }, 'grants[0].jwe[0]'],
+    ] as const)
+      expect(screened(spec)).toMatchObject({ code: 'SECRET_IN_SPEC', path });
+  });
+
   test('a secret among instructions is found by its field name all the same', () => {
     expect(screened({ agent: { name: 'a', model: 'b', instructions: 'x', secret: SECRET } })?.path).toBe(
       'agent.secret',

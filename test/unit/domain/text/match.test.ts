@@ -56,6 +56,11 @@ describe('near names', () => {
     expect(nearNames('do_it_to_all_of_them', ['to_do', 'it'])).toEqual([]);
   });
 
+  test('in a large catalog a shared word is not lost among names that are merely as long', () => {
+    const many = Array.from({ length: 600 }, (_, index) => `zzzz_q${String(index).padStart(4, '0')}`);
+    expect(nearNames('open_issue', [...many, 'create_issue'])).toEqual(['create_issue']);
+  });
+
   test('nothing near is nothing named', () => {
     expect(nearNames('transfer_money', known)).toEqual([]);
     expect(nearNames('x', [])).toEqual([]);

@@ -48,7 +48,7 @@ describe('questions on an open connection, one after the other, for so long and 
       seconds: 3_600,
       proven: () => Promise.resolve(YES),
       warn: (message, meta) => warnings.push(`${message} ${JSON.stringify(meta)}`),
-      times: { lookMs: 1, graceMs: 0 },
+      times: { lookMs: 1, silentMs: 20, graceMs: 0 },
       ...more,
     });
   }
@@ -127,7 +127,7 @@ describe('questions on an open connection, one after the other, for so long and 
         return proofs === 1 ? Promise.reject(new Error('no keys just now')) : Promise.resolve(YES);
       };
       run.takes(new Error('no Temporal'));
-      const answer = asking({ proven })(QUESTION, never);
+      const answer = asking({ proven, times: { lookMs: 1, silentMs: 60_000, graceMs: 0 } })(QUESTION, never);
       run.takes(undefined);
       await run.hasAsked(1);
       run.says(new Error('no worker'));
