@@ -31,10 +31,14 @@ export function createBackend(countersign: Countersign, personOf: SignIn) {
   app.get('/approvals', async (request) => {
     const person = personOf(request);
     const waiting = await countersign.waiting({ approver: person });
-    const requests = await Promise.all(waiting.map(async ({ runId }) => await countersign.run(runId).requests()));
+    const read = await Promise.allSettled(waiting.map(async ({ runId }) => await countersign.run(runId).requests()));
+    // A run that cannot be read now hides no other.
+    for (const each of read)
+      if (each.status === 'rejected')
+        request.log.warn({ error: String(each.reason) }, 'a run that waits is not listed');
     // A run may ask others too. Nobody reads arguments of a request that is not theirs to approve now.
-    return requests
-      .flat()
+    return read
+      .flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
       .filter((each) => permittedTo(each, person, Date.now()).has('approve'))
       .map(({ workflowId: run, callId: call, runId, digest, tool, arguments: args, deadline }) => {
         return { run, call, runId, digest, tool, arguments: args, deadline };
