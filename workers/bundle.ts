@@ -302,7 +302,10 @@ const Built = z.strictObject({
   code: z.string(),
 });
 
-/** Returns the bundle of workers: that of `npm run build`, if it is of this code, else a new one. */
+/**
+ * Returns the bundle of workers: that of `npm run build`, if it is of this code and no spans are wanted; else a new
+ * one.
+ */
 export async function ownBundle(
   tracing: Config['tracing'] = 'off',
 ): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {

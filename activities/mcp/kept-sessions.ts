@@ -21,12 +21,17 @@ export type KeptSessions = ReturnType<typeof createKeptSessions>;
 
 export function createKeptSessions(idleMs = IDLE_MS) {
   let isOver = false;
+  const ending = new Set<Promise<void>>();
+  const end = (session: Session): void => {
+    const ended = session.close().finally(() => ending.delete(ended));
+    ending.add(ended);
+  };
   const kept = new LRUCache<string, Session>({
     max: MOST_KEPT,
     ttl: idleMs,
     ttlAutopurge: true,
     dispose: (session, _, reason) => {
-      if (reason !== 'delete') void session.close();
+      if (reason !== 'delete') end(session);
     },
   });
   return {
@@ -52,11 +57,11 @@ export function createKeptSessions(idleMs = IDLE_MS) {
     /** Ends all of them, and from now on each that is handed back. */
     async close(): Promise<void> {
       isOver = true;
-      // This ends those whose time is over; `values` passes over them.
-      kept.purgeStale();
-      const sessions = [...kept.values()];
-      kept.clear();
-      await Promise.all(sessions.map((session) => session.close()));
+      for (const [key, session] of kept.entries()) {
+        kept.delete(key);
+        end(session);
+      }
+      await Promise.all(ending);
     },
   };
 }

@@ -180,7 +180,8 @@ const REKEY = verb({
     const [first] = changed;
     return {
       json: { keyId, rekeyed, ...(first === undefined ? {} : { changed }), ...unreadJson(unread) },
-      text: (paint) => `${paint('green', 'rekeyed')}  encrypted with ${keyId} now: ${rekeyed.length}`,
+      text: (paint) =>
+        `${paint('green', 'rekeyed')}  encrypted with ${keyId} now: ${rekeyed.length}${first === undefined ? '' : `; changed in this moment, and not: ${changed.length}`}`,
       fault: unreadFault(unread) ?? (first === undefined ? undefined : changedMeanwhile(first, 'rekey')),
     };
   },

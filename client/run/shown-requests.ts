@@ -3,13 +3,21 @@
  */
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { Instant } from '../../contracts/schemas/json.ts';
+import { AnyCallId, ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { hasForm } from '../engine/answers.ts';
 
-/** Arguments may be large, and the digest says what is in them. */
-const Requests = z.array(ApprovalRequest.extend({ arguments: z.record(z.string(), z.unknown()) }));
+/** Lists sort by times, and pages link to calls. Arguments may be large, and the digest says what is in them. */
+const Requests = z.array(
+  ApprovalRequest.extend({
+    callId: AnyCallId,
+    openedAt: Instant,
+    deadline: Instant,
+    arguments: z.record(z.string(), z.unknown()),
+  }),
+);
 
 /** @throws CountersignError `DIGEST_MISMATCH` */
 export function readRequests(runId: string, answer: unknown): readonly ApprovalRequest[] {

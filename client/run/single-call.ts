@@ -59,8 +59,7 @@ export class SingleCall {
    * Waits for what becomes of the call.
    * @param onPause called once for each period in which nobody works on it (`RunHandle.result`)
    * @throws CountersignError `RESULT_UNCERTAIN` if it goes on at the deadline, `RUN_CANCELLED` or `LIMIT_REACHED` if
-   * its
-   *   run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
+   *   its run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
    */
   async answer(patience: Pick<WatchOptions, 'deadlineMs' | 'onPause'> = {}): Promise<CallAnswer> {
     return answerIn(this.run.runId, await this.run.result(patience));

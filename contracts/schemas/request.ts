@@ -140,10 +140,8 @@ export type SignedProvision = Provision & { readonly signature?: string };
 // These answers go to a server that requires another authorization.
 
 /** Turn 0 is allowed here: a list of tools before the first turn may lack an authorization, too. */
-const toAny = {
-  ...answerTo,
-  callId: z.string().regex(/^t(?:0|[1-9][0-9]{0,5})\.c[0-9]{1,3}$/, 'must look like t1.c0'),
-};
+export const AnyCallId = z.string().regex(/^t(?:0|[1-9][0-9]{0,5})\.c[0-9]{1,3}$/, 'must look like t1.c0');
+const toAny = { ...answerTo, callId: AnyCallId };
 
 export const Authorization = z.discriminatedUnion('kind', [
   /** Consents to the scopes that the request names, for this call alone; if it names none, the call is tried again. */

@@ -71,7 +71,7 @@ function tokenOf(state: CallState): TokenEvidence | undefined {
   return about?.kind === 'outcome' ? about.token : undefined;
 }
 
-/** Returns a call for another dispatch: proven not sent, or `unsure` with a tool that is repeatable. */
+/** Returns a call for another dispatch: proven not sent, or `unsure`, and the operator calls it repeatable. */
 export function returned(run: Run, callId: string, unsure?: Unsure, isAnew?: boolean): Change {
   return move(run, callId, DISPATCHED, (state) => ({ call: notSent(state, unsure, isAnew), facts: [] }));
 }

@@ -71,7 +71,7 @@ export function mayHost({ models }: Pick<Config, 'models'>, model: string): bool
   return configured !== undefined && (configured.asksBeforeCalls ?? configured.baseUrl === undefined);
 }
 
-/** Returns the provider of the model that calls for the server: people consent to a call by it. */
+/** Returns how the provider is reached that calls the server for the model: people consent to a call by it. */
 export function hostedBy(
   { servers, models }: Pick<Config, 'servers' | 'models'>,
   server: string,

@@ -105,7 +105,7 @@ export async function* withRefusals(
   const log = new CommandLog();
   const answers = new AnswerLog();
   const ready: ReplayOutcome[] = [];
-  /** Commands of the newest pass; the pass that only reads asks nothing. */
+  /** Questions of the newest pass; the pass that only reads asks none. */
   let asked: readonly Question[] = [];
   let fault: Error | undefined;
   /** Replays a run once to see what it waits for, and once for each round of questions. */
