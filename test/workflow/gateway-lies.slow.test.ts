@@ -5,6 +5,8 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import { type Caller, callerOf, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
 import { Hopeless, until } from '../support/until.ts';
 import { useBank } from '../support/world/bank-world.ts';
@@ -41,6 +43,10 @@ async function lying(type: 'agentRun' | 'toolCatalog', workflowId: string, answe
   return async () => await handle.terminate();
 }
 
+function digested(request: ApprovalRequest): ApprovalRequest {
+  return { ...request, digest: requestDigest({ ...request, target: request }) };
+}
+
 /** Signs in by the development login, and returns the inbox as a browser reads it. */
 async function inbox(): Promise<Response> {
   const login = await fetch(`${gateway.url}/sign-in`, {
@@ -63,10 +69,17 @@ test('a run that shows no requests, or those of another run, hides nobody else f
   const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'true' } }] }, { text: 'done' }]);
   const [genuine] = await openRequests(run);
   const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
-  const lies: readonly unknown[] = [null, [{ ...genuine, approvers: {} }], [{ ...genuine, votes: [null] }], [genuine]];
-  for (const [index, requests] of lies.entries()) {
+  const lies: readonly ((id: string) => unknown)[] = [
+    () => null,
+    () => [{ ...genuine, approvers: {} }],
+    () => [{ ...genuine, votes: [null] }],
+    () => [genuine],
+    // A page could not link to this call, though the digest is right.
+    (id) => [digested({ ...genuine, workflowId: id, callId: '\ud800' })],
+  ];
+  for (const [index, requestsOf] of lies.entries()) {
     const id = `lie-${index}`;
-    const end = await lying('agentRun', id, { requests });
+    const end = await lying('agentRun', id, { requests: requestsOf(id) });
     for (const each of [run.runId, id])
       await until(() => gateway.projection.run(each)?.row.pending === 1, { what: 'the projection' });
     expect(await listed(ben)).toEqual([run.runId]);
