@@ -7,8 +7,7 @@
  *    whom it was: a worker that cannot read it believes the keys of before.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { LineCounter, parseDocument, visit } from 'yaml';
 import { jsonOf } from '../../client/ledger/files.ts';
@@ -116,7 +115,9 @@ export async function readTrustFile(
   shown: string,
   whereMissing: 'new' | 'error' = 'error',
 ): Promise<readonly TrustedJwk[]> {
-  if (whereMissing === 'new' && !existsSync(resolve(place.directory, shown))) return [];
+  // Only a file that is not there is new: one that cannot be looked at may hold keys.
+  const isNew = await access(resolve(place.directory, shown)).catch((error: unknown) => nodeCodeOf(error) === 'ENOENT');
+  if (whereMissing === 'new' && isNew === true) return [];
   const value = jsonOf(await textOf(shown, `trusted keys ${shown}`, place, 'Name the file with --trust.'));
   if (value !== undefined) return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
   const message = `The trusted keys ${shown} are no JSON. Correct the file and try again.`;

@@ -100,9 +100,9 @@ async function admit(parts: ResumeCallParts, input: ResumeInput) {
     throw new CountersignError('DISPATCH_FORBIDDEN', 'What the lost worker left does not open for this call.');
   refuseIf(await parts.checkSignatures?.(input, scheduler));
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-  const met = await foundTool(parts, input);
-  if ('refused' in met) throw forbiddenBy(met.refused);
-  const { now, catalog } = met;
+  const found = await foundTool(parts, input);
+  if ('refused' in found) throw forbiddenBy(found.refused);
+  const { now, catalog } = found;
   refuseIf(checkReading(input.target, parts.config));
   const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.

@@ -105,6 +105,18 @@ test('a key is revoked where workers read the file, and they can read it still: 
   expect(await readdir(join(directory, 'shared'))).toEqual(['trust.jwks']);
 });
 
+test('trusted keys that cannot be looked at are not taken for none: a new key would replace them', async () => {
+  const directory = await folder();
+  const file = join(directory, 'trust.jwks');
+  // Nobody can follow this link, the superuser neither.
+  await symlink('trust.jwks', file);
+  const refused = await runCommand(['keys', 'new', 'ann-1', '--person', 'acme|ann', '--json'], { directory });
+  expect(refused.exitCode).toBe(2);
+  expect(errorOf(refused).message).toContain('cannot be read (ELOOP)');
+  expect((await lstat(file)).isSymbolicLink()).toBe(true);
+  expect(await readdir(directory)).toEqual(['trust.jwks']);
+});
+
 test('commands at one time lose nothing of each other: each is done or refused, and a revoked key does not come back', async () => {
   const directory = await folder();
   await made(directory, 'new', 'lost', '--service', 'acme');
