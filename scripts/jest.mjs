@@ -3,7 +3,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { ROOT } from './bootstrap.mjs';
 
 /**
@@ -18,7 +19,10 @@ export const JEST = [
   'node_modules/jest/bin/jest.js',
 ];
 
-/** @typedef {{passed: number, failed: number, skipped: number}} Totals */
+/** @typedef {{passed: number, failed: number, skipped: number, failures: readonly string[]}} Totals */
+
+/** How much of a failure's message is repeated after all suites: its first lines say what was expected. */
+const LINES_OF_A_FAILURE = 20;
 
 /**
  * @param {readonly string[]} suites
@@ -50,19 +54,39 @@ export async function runJest(suites, args) {
  * @returns {Totals}
  */
 function totalsOf(path, jestIsContent) {
-  /** @typedef {{status: string, assertionResults: {status: string}[]}} FileResult */
+  /** @typedef {{status: string, fullName: string, failureMessages: string[] | null}} TestResult */
+  /** @typedef {{status: string, name: string, message: string, assertionResults: TestResult[]}} FileResult */
   /** @typedef {{numPassedTests: number, numFailedTests: number, numPendingTests: number, numTodoTests: number, testResults: FileResult[]}} Report */
   // No report: jest itself died, or found no test.
-  if (!existsSync(path)) return { passed: 0, failed: jestIsContent ? 0 : 1, skipped: 0 };
+  if (!existsSync(path)) {
+    const failures = jestIsContent ? [] : ['jest ended without a report'];
+    return { passed: 0, failed: failures.length, skipped: 0, failures };
+  }
   const report = /** @type {Report} */ (JSON.parse(readFileSync(path, 'utf8')));
-  // A file that could not be loaded, or whose hooks failed, has no failed test of its own: it counts as one.
-  const brokenFiles = report.testResults.filter(
-    ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
-  ).length;
-  const failed = report.numFailedTests + brokenFiles;
+  const failures = report.testResults.flatMap((file) => {
+    const failedTests = file.assertionResults.filter(({ status }) => status === 'failed');
+    // A file that could not be loaded, or whose hooks failed, has no failed test of its own: it counts as one.
+    if (failedTests.length === 0) return file.status === 'failed' ? [failureOf(file.name, '', file.message)] : [];
+    return failedTests.map((test) => failureOf(file.name, test.fullName, (test.failureMessages ?? []).join('\n')));
+  });
+  if (failures.length === 0 && !jestIsContent) failures.push('jest ended badly and names no test: see its output');
   return {
     passed: report.numPassedTests,
-    failed: failed === 0 && !jestIsContent ? 1 : failed,
+    failed: failures.length,
     skipped: report.numPendingTests + report.numTodoTests,
+    failures,
   };
+}
+
+/**
+ * @param {string} file
+ * @param {string} test
+ * @param {string} message
+ */
+function failureOf(file, test, message) {
+  const lines = stripVTControlCharacters(message)
+    .split('\n')
+    .filter((line) => !line.includes('/node_modules/'))
+    .slice(0, LINES_OF_A_FAILURE);
+  return [`${relative(ROOT, file)} ${test}`.trimEnd(), ...lines.map((line) => `  ${line}`)].join('\n');
 }

@@ -45,11 +45,14 @@ if (suites.has('slow')) {
 const saysWorkers = jestArgs.some((arg) => /^(?:-w|-i$|--maxWorkers|--runInBand)/.test(arg));
 const room = !saysWorkers && chosen.some(({ pace }) => pace !== 'fast') ? ['--maxWorkers=3'] : [];
 
-const totals = { passed: 0, failed: 0, skipped: 0 };
+/** @type {import('./jest.mjs').Totals} */
+let totals = { passed: 0, failed: 0, skipped: 0, failures: [] };
 // Coverage counts where the whole suite runs: a single file reaches its own part.
 if (jestArgs.length === 0 && suites.delete('domain')) add(await runJest(['domain'], ['--coverage']));
 if (suites.size > 0) add(await runJest([...suites], [...room, ...jestArgs]));
-const { passed, failed, skipped } = totals;
+const { passed, failed, skipped, failures } = totals;
+// Jest tells of a failure where it happens, which may be thousands of lines above.
+for (const failure of failures) console.log(`failed: ${failure}`);
 const allFailed = failed + unavailable;
 if (passed + allFailed === 0) console.error('no test was run');
 console.log(`${passed} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
@@ -57,9 +60,12 @@ process.exit(allFailed > 0 || passed === 0 ? 1 : 0);
 
 /** @param {import('./jest.mjs').Totals} more */
 function add(more) {
-  totals.passed += more.passed;
-  totals.failed += more.failed;
-  totals.skipped += more.skipped;
+  totals = {
+    passed: totals.passed + more.passed,
+    failed: totals.failed + more.failed,
+    skipped: totals.skipped + more.skipped,
+    failures: [...totals.failures, ...more.failures],
+  };
 }
 
 /**
