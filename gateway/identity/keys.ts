@@ -24,7 +24,8 @@ const LONGEST_KEPT_MS = 86_400_000;
 const DEADLINE_MS = 5_000;
 
 const Metadata = z.looseObject({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
-const Jwks = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
+/** Keys of unknown kinds, and those without one, are passed over when a key is looked for (RFC 7517 §5). */
+const Jwks = z.looseObject({ keys: z.array(z.looseObject({})).max(100) });
 
 /** Behaves as the standard `fetch`, and asks the provider alone. */
 export type AskProvider = (url: string, init?: RequestInit) => Promise<Response>;

@@ -22,14 +22,18 @@ interface Made {
   cut(): void;
 }
 
-function made(over: GatewayConfigInput = {}, voice?: Voice): Made {
+function made(over: GatewayConfigInput = {}, voice?: Voice, published?: (keys: readonly unknown[]) => unknown): Made {
   let now = Date.now();
   let isCut = false;
   const oidc = { issuer: provider.issuer, audience: AUDIENCE, tenant: 'acme', ...over.oidc };
   const config = GatewayConfig.parse({ ...over, oidc });
   const ask = async (url: string, init?: RequestInit): Promise<Response> => {
     if (isCut) throw new Error('away');
-    return await fetch(url, init);
+    const answer = await fetch(url, init);
+    if (published === undefined || !url.endsWith('/jwks')) return answer;
+    // Sound: the test provider answers so.
+    const { keys } = (await answer.json()) as { readonly keys: readonly unknown[] };
+    return Response.json({ keys: published(keys) });
   };
   return {
     tokens: new Tokens(config, new People(config.may, voice), ask, () => now),
@@ -153,6 +157,12 @@ describe('keys of the provider', () => {
     later(86_400_000);
     expect(await codeOf(tokens.askerOf(`Bearer ${token}`))).toBe('TRUST_UNAVAILABLE');
   });
+});
+
+test('keys that nobody here can use make no other key of the set useless (RFC 7517 §5)', async () => {
+  const others = [{ kid: 'key-1', use: 'sig' }, { kid: 'key-1', kty: 'unheard-of' }, {}];
+  const { tokens } = made({}, undefined, (keys) => [...others, ...keys]);
+  expect((await tokens.askerOf(`Bearer ${await provider.token({ sub: 'ann' })}`)).id).toBe('ann');
 });
 
 describe('in trust mode `signed`', () => {
