@@ -151,7 +151,7 @@ export const IMPORT = verb({
   name: 'import',
   summary: 'set what differs between a file and a catalog',
   description:
-    'Set what differs between a file and a catalog: all of it in one change, or nothing. Only settings of tools are changed',
+    'Set what differs between a file and a catalog: up to 1,000 tools in one change, all of it or nothing; more follow in further changes. Only settings of tools are changed',
   args: { file: option.one('what `catalog export` wrote, or a list of tools; - for standard input') },
   options: IMPORTING,
   examples: [
