@@ -27,10 +27,10 @@ afterEach(async () => {
 const NEW: ToolInput = { answers: [], dispatch: '0.1' };
 
 /** Another worker each time: nothing is shared but what is given. */
-async function send(tool: string, input?: ToolInput, more: object = {}): Promise<CallEnding> {
+async function send(tool: string, input?: ToolInput, more: object = {}, url = server.url): Promise<CallEnding> {
   const call = aCall({ definition: aDefinition({ name: tool }), ...defined({ input }), ...more });
   return await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
-    aConnection({ url: server.url }),
+    aConnection({ url }),
     call,
   );
 }
@@ -86,6 +86,23 @@ describe('a form', () => {
     expect(state.length).toBeGreaterThan(40);
     expect(JSON.stringify(told)).not.toContain(state);
     expect(JSON.stringify(await send('deploy', answered(first, { confirm: yes })))).not.toContain(state);
+  });
+
+  test('INV-S1: a question that quotes its own state is asked without it', async () => {
+    const state = 'state-of-this-question-that-only-its-server-may-read';
+    const params = { message: `Go on from ${state}?`, requestedSchema: { type: 'object', properties: {} } };
+    const inputRequests = { confirm: { method: 'elicitation/create', params } };
+    const quoting = await startRawServer({
+      era: 'modern',
+      onCall: ({ result }) => result({ resultType: 'input_required', inputRequests, requestState: state }),
+    });
+    try {
+      const paused = asked(await send('deploy', NEW, {}, quoting.url));
+      expect(paused.state).toBe(state);
+      expect(paused.requests['confirm']).toMatchObject({ message: 'Go on from [redacted]?' });
+    } finally {
+      await quoting.close();
+    }
   });
 
   test.each(['decline', 'cancel'] as const)('%s goes to the server, which ends the call itself', async (action) => {
