@@ -224,7 +224,7 @@ function gateOf(
 
 function pressesOf(
   { config, askSlack, log }: GatewayOptions,
-  { reading, answering }: RouteParts,
+  { answering }: RouteParts,
   people: People,
   metrics: GatewayMetrics,
 ): Presses | undefined {
@@ -232,7 +232,7 @@ function pressesOf(
   if (slack === undefined) return undefined;
   if (askSlack === undefined) throw new CountersignError('INTERNAL', 'There is no way to Slack.');
   const onRefusal: PressParts['onRefusal'] = (kind, code) => metrics.answered(kind, code);
-  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, onRefusal, log });
+  return new Presses({ config: slack, oidc, people, answering, askSlack, onRefusal, log });
 }
 
 async function createApp(

@@ -20,7 +20,6 @@ import { problemsOf } from '../../contracts/schemas/parse.ts';
 import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import { SlackMember } from '../../contracts/schemas/channels.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
-import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { codedOf, detailOf, isUncertain, tooMany } from '../http/problem.ts';
@@ -29,7 +28,6 @@ import type { AskProvider } from '../identity/keys.ts';
 import type { Asker, People } from '../identity/person.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
 import type { Answering, Complete } from '../inbox/answering.ts';
-import type { Reading } from '../inbox/reading.ts';
 
 /** The part of Slack's payload that is read; it has more. */
 const SlackPress = z.looseObject({
@@ -63,7 +61,6 @@ export interface PressParts {
   readonly config: SlackConfig;
   readonly oidc: GatewayConfig['oidc'];
   readonly people: Pick<People, 'personOf'>;
-  readonly reading: Pick<Reading, 'requestsOf'>;
   readonly answering: Pick<Answering, 'answer'>;
   readonly askSlack: AskProvider;
   /** Hears of presses that are refused before the run is asked; `Answering` tells of all others. */
@@ -146,10 +143,7 @@ export class Presses {
 
   async #decide(press: SlackPress, action: Action): Promise<DecisionAck> {
     const kind = kindOf(action.action_id) ?? 'reject';
-    const { asker, button } = await this.#admitted(press, action, kind).catch((error: unknown) => {
-      this.#parts.onRefusal(kind, codedOf(error).code);
-      throw error;
-    });
+    const { asker, button } = this.#known(press, action, kind);
     const { run, callId, digest, runId } = button;
     const said = { decisionId: decisionIdOf(press, action), digest, runId };
     const body =
@@ -160,28 +154,14 @@ export class Presses {
     return await this.#parts.answering.answer(asker, { run, callId }, body, send);
   }
 
-  /** @throws CountersignError for whoever may not do this, as the request is now */
-  async #admitted(
-    press: SlackPress,
-    action: Action,
-    kind: Kind,
-  ): Promise<{ readonly asker: Asker; readonly button: SlackButton }> {
-    const asker = this.#askerOf(press);
-    const button = readButton(action);
-    const requests = await this.#parts.reading.requestsOf(button.run, asker);
-    const shown = requests.find(({ request }) => request.callId === button.callId);
-    // The run refuses what has changed or is over, and has more words for it.
-    const isAsShown = shown?.request.status === 'open' && shown.request.digest === button.digest;
-    // A person who has agreed already may have pressed at another gateway, too: the run tells one press from two.
-    const hasAgreed =
-      shown?.request.votes?.some(({ approver }) => isSamePerson(shown.request.approvers, approver.id, asker.id)) ===
-      true;
-    if (isAsShown && !hasAgreed && !shown.offers.includes(kind))
-      throw new CountersignError(
-        'APPROVER_NOT_ENTITLED',
-        `${asker.id} may not ${kind} this request now. Those who may are named in the message.`,
-      );
-    return { asker, button };
+  /** @throws CountersignError `ACTION_FORBIDDEN` for whoever is not named, `USAGE` for what is no button of ours */
+  #known(press: SlackPress, action: Action, kind: Kind): { readonly asker: Asker; readonly button: SlackButton } {
+    try {
+      return { asker: this.#askerOf(press), button: readButton(action) };
+    } catch (error) {
+      this.#parts.onRefusal(kind, codedOf(error).code);
+      throw error;
+    }
   }
 
   /** @throws CountersignError `ACTION_FORBIDDEN` for whoever is not named */

@@ -235,7 +235,7 @@ test('who is not named, is of another workspace, or is not asked is refused in w
   expect(await refused({ user: 'U0STRANGE' })).toMatch(/^Nothing was changed \(ACTION_FORBIDDEN\).*sign in/);
   expect(await refused({ user: BEN, team: 'T0OTHER00' })).toMatch(/ACTION_FORBIDDEN/);
   // She started the run, so she sees the request, and is not asked.
-  expect(await refused({ user: ANN })).toMatch(/APPROVER_NOT_ENTITLED.*ann may not approve/);
+  expect(await refused({ user: ANN })).toMatch(/APPROVER_NOT_ENTITLED.*ann may not decide/);
   expect(await decisionsOf(run)).toEqual([]);
   await press(gateway, { user: BEN, action: 'countersign_reject', value });
   await run.result();
@@ -298,8 +298,7 @@ test('a genuine button under words of the bot gives whoever presses it no right'
   const blocks = [section('Lunch?'), { type: 'actions', elements: [button] }];
   const refused = async (user: string | undefined) => await press(gateway, { user, value, blocks });
   expect(await refused('U0STRANGE')).toMatch(/ACTION_FORBIDDEN.*does not know who you are in Slack/);
-  // Words of the gateway: the run, which would refuse too, is not asked.
-  expect(await refused(ANN)).toMatch(/APPROVER_NOT_ENTITLED.*Those who may are named in the message\./);
+  expect(await refused(ANN)).toMatch(/APPROVER_NOT_ENTITLED/);
   expect(await decisionsOf(run)).toEqual([]);
   await press(gateway, { user: BEN, action: 'countersign_reject', value });
   await run.result();
@@ -335,6 +334,13 @@ test('a press that comes again counts once, and a later one is told who decided'
   expect(await press(gateway, { user: CLEO, value })).toMatch(/^Nothing was changed/);
   await run.result();
   expect(await decisionsOf(run)).toEqual([['approve', 'ben']]);
+});
+
+test('an approver who presses when the run is over hears that, and not that others must approve', async () => {
+  const { run, value } = await asking(bank.world, 'terminated');
+  await bank.world.client.workflow.getHandle(run.runId).terminate('by an operator');
+  await until(() => gateway.projection.run(run.runId)?.row.endedAt !== undefined, { what: 'the end to be seen' });
+  expect(await press(gateway, { user: BEN, value })).toMatch(/^Nothing was changed \(RUN_CLOSED\)/);
 });
 
 test('words go to the address of Slack alone, whatever a request says', async () => {

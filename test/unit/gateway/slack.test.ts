@@ -5,7 +5,6 @@ import { CountersignError } from '../../../contracts/errors.ts';
 import { SlackConfig } from '../../../contracts/schemas/gateway.ts';
 import { Presses, type PressParts } from '../../../gateway/slack/presses.ts';
 import { assertFromSlack } from '../../../gateway/slack/routes.ts';
-import { approvalRequest } from '../../support/builders/approval-request.ts';
 import type { Fields } from '../../../domain/shapes/inputs.ts';
 import { refusalOf } from '../../support/refusal.ts';
 import { until } from '../../support/until.ts';
@@ -52,12 +51,7 @@ const URL = 'https://hooks.slack.com/actions/T024BE7LD/1/canary';
 const VALUE = JSON.stringify({ run: 'run-1', callId: 't1.c0', digest: 'd'.repeat(64), runId: 'temporal-1' });
 
 /** Presses approve as ben, and returns what Slack and the log were told. */
-async function pressed(
-  answer: PressParts['answering']['answer'],
-  askSlack?: PressParts['askSlack'],
-  value = VALUE,
-  requestsOf: PressParts['reading']['requestsOf'] = async () => [],
-) {
+async function pressed(answer: PressParts['answering']['answer'], askSlack?: PressParts['askSlack'], value = VALUE) {
   const said: string[] = [];
   const logged: unknown[] = [];
   const refused: unknown[] = [];
@@ -66,7 +60,6 @@ async function pressed(
     oidc: undefined,
     // Sound: a press uses nothing else of a person.
     people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
-    reading: { requestsOf },
     answering: { answer },
     askSlack:
       askSlack ??
@@ -88,7 +81,7 @@ async function pressed(
   };
 }
 
-const failing = (code: 'RESULT_UNCERTAIN' | 'REQUEST_NOT_OPEN' | 'ALREADY_DECIDED') => async (): Promise<never> => {
+const failing = (code: 'RESULT_UNCERTAIN' | 'REQUEST_NOT_OPEN') => async (): Promise<never> => {
   throw new CountersignError(code, 'Over <!channel> \u202E.');
 };
 
@@ -104,19 +97,6 @@ test('a refusal says its code and its words, in which nothing is a mention or hi
   const { said } = await pressed(failing('REQUEST_NOT_OPEN'));
   expect(said).toEqual([expect.stringMatching(/^Nothing was changed \(REQUEST_NOT_OPEN\): Over &lt;!channel&gt; /)]);
   expect(said[0]).not.toContain('\u202E');
-});
-
-test('who has agreed under an id in other letters hears it from the run, where policy takes both for one', async () => {
-  const asked = approvalRequest();
-  const request = {
-    ...asked,
-    digest: 'd'.repeat(64),
-    approvers: { ...asked.approvers, idCase: 'ignored' as const },
-    votes: [{ approver: { id: 'BEN', groups: [] }, at: asked.openedAt }],
-  };
-  const shown = async () => [{ request, initiator: 'ann', offers: [], remember: [] }];
-  const { said } = await pressed(failing('ALREADY_DECIDED'), undefined, VALUE, shown);
-  expect(said).toEqual([expect.stringContaining('(ALREADY_DECIDED)')]);
 });
 
 test('what Slack does not take is logged without its address', async () => {
@@ -146,7 +126,6 @@ function messageOfTwo(answer: () => Promise<{ readonly status: string }> = async
     oidc: undefined,
     // Sound: a press uses nothing else of a person.
     people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
-    reading: { requestsOf: async () => [] },
     // Sound: nothing else of what a run answers is read.
     answering: { answer: async () => (await answer()) as never },
     askSlack: async (url, init) => {
