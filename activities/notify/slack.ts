@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
-import type { Fields } from '../../domain/shapes/inputs.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { bounded } from '../../domain/text/escape.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
@@ -62,7 +62,7 @@ export function createSlackChannel(
   const what = `notify.channels.${name}.apiUrl`;
   const { fetch } = egress.outlet({ what, to: [channel.apiUrl], maxBytes: MOST_BYTES });
   const ask: Ask = async (method, body) =>
-    await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel);
+    fieldsOf(parsedJson(await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel)));
   return {
     hasButtons: channel.buttons,
     send: async (message) => {
@@ -98,8 +98,7 @@ async function posted(
     metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
   });
   if (answer['ok'] === true) return answer['ts'];
-  // Something before Slack may answer in its place, and for a moment.
-  if (answer['ok'] !== false) throw undelivered(name, 'answered 200 without an answer of Slack');
+  if (answer['ok'] !== false) throw answeredByOther(name);
   throw refusalOf(name, answer['error']);
 }
 
@@ -164,20 +163,25 @@ export function createSlackWebhookChannel(
   const { fetch } = egress.outlet({ what, to: [channel.webhookUrl], maxBytes: MOST_BYTES });
   return {
     send: async (message) => {
-      await asked(name, fetch, channel.webhookUrl, contentOf(message, channel, compared), channel);
+      const text = await asked(name, fetch, channel.webhookUrl, contentOf(message, channel, compared), channel);
+      const answer = parsedJson(text);
+      // Slack answers `ok`. Other services that take its messages answer objects of their own.
+      if (text.trim() !== 'ok' && !isFields(answer)) throw answeredByOther(name);
+      const { ok, error } = fieldsOf(answer);
+      if (ok === false) throw refusalOf(name, error);
       return {};
     },
   };
 }
 
-/** Posts JSON or a form, and returns the fields of the answer; none if it is no object. */
+/** Posts JSON or a form, and returns the text of the answer. */
 async function asked(
   name: string,
   fetch: GuardedFetch,
   url: string,
   body: Fields | URLSearchParams,
   { timeoutSeconds, ...channel }: { readonly timeoutSeconds: number; readonly token?: string },
-): Promise<Fields> {
+): Promise<string> {
   const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
   const bearer = channel.token === undefined ? {} : { authorization: `Bearer ${channel.token}` };
   const isForm = body instanceof URLSearchParams;
@@ -190,8 +194,12 @@ async function asked(
   const answer = await fetch(url, { method: 'POST', headers, body: content, signal }).catch(unreached);
   const text = await answer.text().catch(unreached);
   assertTaken(name, answer.status, retryAfterOf(answer));
-  // An incoming webhook answers `ok`.
-  return fieldsOf(parsedJson(text));
+  return text;
+}
+
+/** Something before Slack may answer in its place, and for a moment. */
+function answeredByOther(name: string): Error {
+  return undelivered(name, 'answered 200 without an answer of Slack');
 }
 
 /** Errors of Slack's API that may pass. */

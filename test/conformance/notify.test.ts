@@ -464,6 +464,26 @@ describe('Slack', () => {
     expect(server.problems).toEqual([]);
   });
 
+  test.each([
+    ['<html>back soon', 'MESSAGE_UNDELIVERED'],
+    ['', 'MESSAGE_UNDELIVERED'],
+    ['{"ok":false,"error":"service_unavailable"}', 'MESSAGE_UNDELIVERED'],
+    ['{"ok":false,"error":"no_text"}', 'MESSAGE_REFUSED'],
+  ])('an incoming webhook that answers 200 with %j has not taken the message', async (body, code) => {
+    const hook = await listenOnLoopback((_, response) => response.end(body));
+    closing.push(hook.close);
+    const fields = channelOf({ kind: 'slack-webhook', webhookUrl: hook.origin });
+    const channel = createSlackWebhookChannel('it', fields, loopbackEgress());
+    await expect(channel.send(message())).rejects.toMatchObject({ code });
+  });
+
+  test.each(['ok', 'ok\n', '{"ok":true}', '{"success":true}'])('one that answers %j has taken it', async (body) => {
+    const hook = await listenOnLoopback((_, response) => response.end(body));
+    closing.push(hook.close);
+    const fields = channelOf({ kind: 'slack-webhook', webhookUrl: hook.origin });
+    expect(await createSlackWebhookChannel('it', fields, loopbackEgress()).send(message())).toEqual({});
+  });
+
   test('people are mentioned as policy compares ids, and so many as a block holds', async () => {
     const server = await newSlack();
     const people = Object.fromEntries(
