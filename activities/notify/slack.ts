@@ -50,6 +50,11 @@ const CONFIRM_CHARACTERS = 300;
 const MARK_CHARACTERS = 30;
 /** A mention has at most 35 characters. */
 const MOST_MENTIONS = 80;
+/**
+ * Time for what is asked before a post, and after it. With the post, which may take 30 s, it must be over before
+ * Temporal begins another try, after 60 s: that one would post again.
+ */
+const ASIDE_MS = 10_000;
 /** A message is tried for an hour. */
 const LOOK_BACK_SECONDS = 7_200;
 
@@ -58,19 +63,27 @@ export function createSlackChannel(
   channel: SlackChannel,
   egress: Egress,
   compared: Compared = {},
+  asideMs = ASIDE_MS,
 ): MessageChannel {
   const what = `notify.channels.${name}.apiUrl`;
   const { fetch } = egress.outlet({ what, to: [channel.apiUrl], maxBytes: MOST_BYTES });
-  const ask: Ask = async (method, body) =>
-    fieldsOf(parsedJson(await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel)));
+  const url = channel.apiUrl.replace(/\/$/, '');
+  const ask: Ask = async (method, body, end) =>
+    fieldsOf(parsedJson(await asked(name, fetch, `${url}/${method}`, body, channel, end)));
+  const aside = (): Ask => {
+    const end = AbortSignal.timeout(asideMs);
+    return async (method, body) => await ask(method, body, end);
+  };
   return {
     hasButtons: channel.buttons,
     send: async (message) => {
       // Whoever cannot look posts: a message that comes twice is better than one that does not come.
-      const known = message.repeated ? await found(ask, channel.channel, message).catch(() => undefined) : undefined;
+      const known = message.repeated
+        ? await found(aside(), channel.channel, message).catch(() => undefined)
+        : undefined;
       const ts = known ?? (await posted(name, ask, channel, message, compared));
       // The message has come, now or by an earlier try; what else fails is no reason to send it again.
-      if (channel.buttons) await withoutButtons(ask, channel.channel, message).catch(() => undefined);
+      if (channel.buttons) await withoutButtons(aside(), channel.channel, message).catch(() => undefined);
       const thread = message.thread ?? ts;
       return typeof thread === 'string' ? { thread } : {};
     },
@@ -79,7 +92,7 @@ export function createSlackChannel(
 
 const EVENT_TYPE = 'countersign_message';
 
-type Ask = (method: string, body: Fields | URLSearchParams) => Promise<Fields>;
+type Ask = (method: string, body: Fields | URLSearchParams, end?: AbortSignal) => Promise<Fields>;
 
 /** Posts a message. @returns its `ts` */
 async function posted(
@@ -181,8 +194,10 @@ async function asked(
   url: string,
   body: Fields | URLSearchParams,
   { timeoutSeconds, ...channel }: { readonly timeoutSeconds: number; readonly token?: string },
+  end?: AbortSignal,
 ): Promise<string> {
-  const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
+  const own = AbortSignal.timeout(timeoutSeconds * 1_000);
+  const signal = end === undefined ? own : AbortSignal.any([own, end]);
   const bearer = channel.token === undefined ? {} : { authorization: `Bearer ${channel.token}` };
   const isForm = body instanceof URLSearchParams;
   const type = isForm ? 'application/x-www-form-urlencoded' : 'application/json; charset=utf-8';

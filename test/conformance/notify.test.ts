@@ -383,11 +383,11 @@ describe('mail', () => {
 });
 
 describe('Slack', () => {
-  async function slack() {
+  async function slack(over: Record<string, unknown> = {}, asideMs?: number) {
     const server = await newSlack();
-    const apiUrl = `${server.origin}/api`;
-    const fields = channelOf({ kind: 'slack', token: server.token, channel: 'C024BE91L', apiUrl, ...MENTIONS });
-    return { server, channel: createSlackChannel('it', fields, loopbackEgress()) };
+    const at = { token: server.token, channel: 'C024BE91L', apiUrl: `${server.origin}/api` };
+    const fields = channelOf({ kind: 'slack', ...at, ...MENTIONS, ...over });
+    return { server, channel: createSlackChannel('it', fields, loopbackEgress(), {}, asideMs) };
   }
 
   test('the wire format: plain text for foreign words, mentions and links of ours alone', async () => {
@@ -450,6 +450,15 @@ describe('Slack', () => {
     const { server, channel } = await slack();
     server.forbidReading(how);
     await channel.send(message({ repeated: true }));
+    expect(server.posts).toHaveLength(1);
+  });
+
+  test('F16: where reading hangs, a try comes to its end before the next, which would post once more', async () => {
+    const { server, channel } = await slack({ buttons: true, timeoutSeconds: 30 }, 100);
+    server.forbidReading('silent');
+    const closed = request({ closed: { status: 'approved', by: 'ben' } });
+    const last = message({ event: 'closed', thread: '1700000000.000100', requests: [closed], repeated: true });
+    expect(await channel.send(last)).toEqual({ thread: '1700000000.000100' });
     expect(server.posts).toHaveLength(1);
   });
 

@@ -27,7 +27,8 @@ export interface SlackServer {
   become(state: SlackState): void;
   /** Takes the next post, and breaks the connection off. */
   loseNextAnswer(): void;
-  forbidReading(how?: 'limited'): void;
+  /** `silent`: what reads never gets an answer. */
+  forbidReading(how?: 'limited' | 'silent'): void;
   close(): Promise<void>;
 }
 
@@ -37,7 +38,7 @@ export async function startSlackServer(): Promise<SlackServer> {
   const problems: string[] = [];
   let state: SlackState = 'well';
   let losesNext = false;
-  let mayRead: boolean | 'limited' = true;
+  let mayRead: boolean | 'limited' | 'silent' = true;
   const json = (response: ServerResponse, body: Fields): void => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
@@ -57,6 +58,7 @@ export async function startSlackServer(): Promise<SlackServer> {
       if (url === '/api/conversations.history' || url === '/api/conversations.replies') {
         // Methods that read take no JSON.
         if (!isForm) return json(response, { ok: false, error: 'invalid_arguments' });
+        if (mayRead === 'silent') return;
         if (mayRead === 'limited') return response.writeHead(429, { 'retry-after': '3' }).end();
         if (!mayRead) return json(response, { ok: false, error: 'missing_scope' });
         // Replies come with the message that they reply to.
