@@ -38,11 +38,17 @@ import {
 
 /** Messages of a page of a channel that is read. */
 const MOST_LOOKED_AT = 50;
-/** Bytes of such a page: each message has at most 12 texts of 3,000 characters, of which each may take six bytes. */
+/** Bytes of such a page: Slack keeps 40,000 characters of a message, of which each may take six bytes. */
 const MOST_BYTES = 16_777_216;
 /** Slack takes 50 blocks, and 3,000 characters in the text of one. What breaks a limit is refused as a whole. */
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
+/**
+ * Slack refuses messages whose blocks have more than about 13,200 characters together, and counts about 100 for each
+ * block. No page of it says so; its users have measured it (slackapi/bolt-js#2509).
+ */
+const MOST_CHARACTERS = 12_000;
+const BLOCKS_CHARACTERS = 300;
 /** Limits of the text of a header, and of what is asked once more behind a button. */
 const HEADER_CHARACTERS = 150;
 const CONFIRM_CHARACTERS = 300;
@@ -236,28 +242,45 @@ function refusalOf(name: string, error: unknown): Error {
 type Mentions = Pick<SlackChannel, 'people' | 'groups'>;
 
 function contentOf(message: Message, mentions: Mentions, compared: Compared): Fields {
-  const requests = message.requests.slice(0, MOST_REQUESTS);
-  const more = message.requests.length - requests.length + (message.more ?? 0);
-  const [first] = requests;
+  const who = mentionsOf(message, mentions, compared);
+  const shown = fitting(message, MOST_CHARACTERS - who.length);
+  const more = message.requests.length - shown.length + (message.more ?? 0);
+  const [first] = message.requests;
   const heading = headingOf(message);
   const about = first === undefined ? '' : `: ${toolOf(first)}`;
-  const who = mentionsOf(message, mentions, compared);
   return {
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
       { type: 'header', text: plain(within(heading, HEADER_CHARACTERS)) },
-      ...requests.flatMap((request) => {
-        const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
-        const text = [toolOf(request), ...lines].join('\n');
-        return [
-          { type: 'section', text: plain(bounded(text, TEXT_CHARACTERS)) },
-          ...answersOf(request, text.length <= TEXT_CHARACTERS),
-        ];
-      }),
+      ...shown.flatMap(({ request, text, isUncut }) => [
+        { type: 'section', text: plain(text) },
+        ...answersOf(request, isUncut),
+      ]),
       ...(more === 0 ? [] : [context(`and ${more} more`)]),
       ...(who === '' ? [] : [context(who)]),
     ],
   };
+}
+
+interface Shown {
+  readonly request: LinkedRequest;
+  readonly text: string;
+  readonly isUncut: boolean;
+}
+
+/** Returns the first requests: as many as there is room for, and one in any case. @param room in characters */
+function fitting(message: Message, room: number): readonly Shown[] {
+  const shown: Shown[] = [];
+  let left = room;
+  for (const request of message.requests.slice(0, MOST_REQUESTS)) {
+    const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
+    const whole = [toolOf(request), ...lines].join('\n');
+    const text = bounded(whole, TEXT_CHARACTERS);
+    left -= escaped(text).length + (request.url?.length ?? 0) + BLOCKS_CHARACTERS;
+    if (left < 0 && shown.length > 0) break;
+    shown.push({ request, text, isUncut: whole.length <= TEXT_CHARACTERS });
+  }
+  return shown;
 }
 
 /** Slack takes so many characters as the value of a button. */

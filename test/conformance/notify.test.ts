@@ -493,6 +493,20 @@ describe('Slack', () => {
     expect(await createSlackWebhookChannel('it', fields, loopbackEgress()).send(message())).toEqual({});
   });
 
+  test('requests that are long are as many as Slack takes, and the others are counted', async () => {
+    const { server, channel } = await slack({ people: { ann: 'U024BE7LH' } });
+    const long = (index: number) =>
+      request({ callId: `t1.c${index}`, explain: ['&'.repeat(300)], arguments: `"${'x'.repeat(498)}"` });
+    await channel.send(message({ requests: Array.from({ length: 20 }, (_, index) => long(index)) }));
+    await channel.send(
+      message({ requests: [request({ explain: Array.from({ length: 40 }, () => '&'.repeat(300)) })] }),
+    );
+    expect(server.problems).toEqual([]);
+    expect(server.posts[0]?.texts.filter((text) => text.includes('t1.c')).length).toBeGreaterThan(2);
+    expect(server.posts[0]?.texts).toContainEqual(expect.stringMatching(/^and \d+ more$/));
+    expect(server.posts[1]?.texts.join()).toContain('t1.c0');
+  });
+
   test('people are mentioned as policy compares ids, and so many as a block holds', async () => {
     const server = await newSlack();
     const people = Object.fromEntries(
