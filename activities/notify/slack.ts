@@ -220,7 +220,7 @@ async function asked(
 
 /** Something before Slack may answer in its place, and for a moment. */
 function answeredByOther(name: string): Error {
-  return undelivered(name, 'answered 200 without an answer of Slack');
+  return undelivered(name, 'answered without an answer of Slack');
 }
 
 /** Errors of Slack's API that may pass. */
