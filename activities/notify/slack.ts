@@ -231,6 +231,8 @@ const PASSING: ReadonlySet<string> = new Set([
   'fatal_error',
   'request_timeout',
   'service_unavailable',
+  // The workspace moves, and the API comes and goes until it has.
+  'team_added_to_org',
 ]);
 
 /** The code is one of Slack's list; anything else is not quoted. */

@@ -477,6 +477,7 @@ describe('Slack', () => {
     ['<html>back soon', 'MESSAGE_UNDELIVERED'],
     ['', 'MESSAGE_UNDELIVERED'],
     ['{"ok":false,"error":"service_unavailable"}', 'MESSAGE_UNDELIVERED'],
+    ['{"ok":false,"error":"team_added_to_org"}', 'MESSAGE_UNDELIVERED'],
     ['{"ok":false,"error":"no_text"}', 'MESSAGE_REFUSED'],
   ])('an incoming webhook that answers 200 with %j has not taken the message', async (body, code) => {
     const hook = await listenOnLoopback((_, response) => response.end(body));
