@@ -21,6 +21,7 @@ import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
 import { fieldsOf, ownValue, parsedJson } from '../kit/json.ts';
 import { retryAfterOf } from '../kit/network.ts';
+import { deadlineIn } from '../kit/time-limit.ts';
 import type { Compared } from '../../domain/policy/approvers.ts';
 import {
   assertTaken,
@@ -77,7 +78,7 @@ export function createSlackChannel(
   const ask: Ask = async (method, body, end) =>
     fieldsOf(parsedJson(await asked(name, fetch, `${url}/${method}`, body, channel, end)));
   const aside = (): Ask => {
-    const end = AbortSignal.timeout(asideMs);
+    const end = deadlineIn(asideMs);
     return async (method, body) => await ask(method, body, end);
   };
   return {
@@ -202,7 +203,7 @@ async function asked(
   { timeoutSeconds, ...channel }: { readonly timeoutSeconds: number; readonly token?: string },
   end?: AbortSignal,
 ): Promise<string> {
-  const own = AbortSignal.timeout(timeoutSeconds * 1_000);
+  const own = deadlineIn(timeoutSeconds * 1_000);
   const signal = end === undefined ? own : AbortSignal.any([own, end]);
   const bearer = channel.token === undefined ? {} : { authorization: `Bearer ${channel.token}` };
   const isForm = body instanceof URLSearchParams;
