@@ -1,5 +1,5 @@
 /** The stores that need no server against the suite of their port, and what only a directory can do. */
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -76,6 +76,21 @@ describe('the directory store', () => {
         message: expect.stringMatching(
           `^The artifact store at ${root} cannot be used \\(ENOTDIR\\)\\. See that there is space`,
         ),
+      });
+  });
+
+  test('INV-D3: a marker that cannot be looked at is no volume that is away: the directory is named, with the reason', async () => {
+    const { root, store, ref, path } = await put('kept');
+    await rm(path);
+    await rm(join(root, MARKER));
+    // No user, not even root, can follow a link to itself.
+    await symlink(MARKER, join(root, MARKER));
+    const again = async () => await store.put(new TextEncoder().encode('kept'), 'text/plain');
+    for (const refused of [again, async () => await store.get(ref)])
+      await expect(refused()).rejects.toMatchObject({
+        code: 'ARTIFACT_MISSING',
+        facts: { path: 'artifacts.directory' },
+        message: expect.stringMatching(`^The artifact store at ${root} cannot be used \\(ELOOP\\)\\.`),
       });
   });
 
