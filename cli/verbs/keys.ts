@@ -266,7 +266,7 @@ export const KEYS = verb({
 });
 
 /** @returns as `unread` those of which it is not known, such as those of another deployment in the same namespace */
-async function usersOf(id: string, { client, deadlineMs }: Session) {
+export async function usersOf(id: string, { client, deadlineMs }: Pick<Session, 'client' | 'deadlineMs'>) {
   const { liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
   const unread: { readonly workflowId: string; readonly reason: string }[] = [];
