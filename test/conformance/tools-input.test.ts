@@ -88,18 +88,28 @@ describe('a form', () => {
     expect(JSON.stringify(await send('deploy', answered(first, { confirm: yes })))).not.toContain(state);
   });
 
-  test('INV-S1: a question that quotes its own state is asked without it', async () => {
+  test('INV-S1: a question that quotes its own state is asked without it, and so is told a result that quotes it', async () => {
     const state = 'state-of-this-question-that-only-its-server-may-read';
     const params = { message: `Go on from ${state}?`, requestedSchema: { type: 'object', properties: {} } };
     const inputRequests = { confirm: { method: 'elicitation/create', params } };
+    let legs = 0;
     const quoting = await startRawServer({
       era: 'modern',
-      onCall: ({ result }) => result({ resultType: 'input_required', inputRequests, requestState: state }),
+      onCall: ({ result }) => {
+        legs += 1;
+        if (legs === 1) return result({ resultType: 'input_required', inputRequests, requestState: state });
+        return result({ content: [{ type: 'text', text: `Went on from ${state}.` }] });
+      },
     });
     try {
       const paused = asked(await send('deploy', NEW, {}, quoting.url));
       expect(paused.state).toBe(state);
       expect(paused.requests['confirm']).toMatchObject({ message: 'Go on from [redacted]?' });
+      const ended = await send('deploy', answered(paused, { confirm: { action: 'accept' } }), {}, quoting.url);
+      expect(ended).toMatchObject({
+        kind: 'executed',
+        result: { content: [{ text: 'Went on from [redacted].' }] },
+      });
     } finally {
       await quoting.close();
     }
