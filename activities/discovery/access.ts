@@ -475,10 +475,10 @@ function isUnauthorized(error: unknown): error is CountersignError {
   return error instanceof CountersignError && error.code === 'TOOL_UNAUTHORIZED';
 }
 
-/** Adds to the refusal why there is no other token; a failure to get one that may pass replaces it. */
+/** Adds to the refusal, which ends without a full stop, why there is no other token; what may pass replaces it. */
 function withReason(refusal: unknown, none: unknown): unknown {
   if (!isUnauthorized(refusal) || !(none instanceof CountersignError) || none.traits.retryable) return none;
-  return new CountersignError(refusal.code, `${refusal.message} ${none.message}`, refusal.facts);
+  return new CountersignError(refusal.code, `${refusal.message}. ${none.message}`, refusal.facts);
 }
 
 /** Only the fault's name is told: its message may quote the server, or the secrets of the request. */

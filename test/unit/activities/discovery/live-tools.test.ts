@@ -288,7 +288,7 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
     const server = {
       list: async () => {
         const code = fails[(at += 1) - 1];
-        if (code !== undefined) throw new CountersignError(code, `refused ${at}.`, { server: 'files' });
+        if (code !== undefined) throw new CountersignError(code, `refused ${at}`, { server: 'files' });
         return EMPTY;
       },
     };
@@ -311,7 +311,7 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
 
   test('both, where the second is refused as well; there is no third', async () => {
     fails = ['TOOL_UNAUTHORIZED', 'TOOL_UNAUTHORIZED'];
-    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 2.' });
+    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 2' });
     expect([minted, ended]).toEqual([
       ['token-1', 'token-2'],
       ['token-1', 'token-2'],
@@ -320,7 +320,7 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
 
   test('one that is given out again is not sent again', async () => {
     [same, fails] = [true, ['TOOL_UNAUTHORIZED']];
-    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 1.' });
+    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 1' });
     expect(ended).toEqual(minted);
   });
 

@@ -269,6 +269,27 @@ describe('the dispatch activity as Temporal sees it: alive from first to last, a
     });
   });
 
+  test('a refused token for which there is no other: the refusal and the reason are two sentences', async () => {
+    const refusal = 'Server "files" refused tool "write_file" before it ran: the token was not accepted (HTTP 401)';
+    const reason = 'No token for files: its authorization server gives none.';
+    const result = await dispatched({
+      broker: {
+        mint: async ({ refused }) => {
+          if (refused !== undefined) throw new CountersignError('TOKEN_REFUSED', reason);
+          return await Promise.resolve({ accessToken: 'token-1', evidence: { strategy: 'none' }, secrets: [] });
+        },
+      },
+      server: {
+        list: () => Promise.reject(new Error('not here')),
+        call: async () => await Promise.resolve({ kind: 'refused', code: 'TOOL_UNAUTHORIZED', message: refusal }),
+      },
+    });
+    expect(result).toMatchObject({
+      kind: 'ended',
+      outcome: { kind: 'failed', code: 'TOOL_UNAUTHORIZED', message: `${refusal}. ${reason}` },
+    });
+  });
+
   describe('behind the limits of its server', () => {
     const limitsOf = (limits: (typeof Limits)['_zod']['input']): ServerLimits =>
       new ServerLimits({
