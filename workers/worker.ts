@@ -20,6 +20,7 @@ import {
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { isFields } from '../domain/shapes/inputs.ts';
 import { keepDiary, type Log, nameSubject } from './log.ts';
 import { assertMadeHere, ownBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
@@ -63,7 +64,9 @@ export interface Workers {
   stop(why?: string): Promise<void>;
 }
 
+/** @throws CountersignError `USAGE` without a configuration or a connection, … */
 export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
+  assertGiven(asked);
   const { loaded, connectionOptions, namespace, role = 'all', wait, log } = asked;
   const taskQueues = queuesOf(loaded.config, role);
   assertZone(loaded.config);
@@ -116,6 +119,20 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
     await closeAll(connections);
     throw error;
   }
+}
+
+/** A caller without types may give nothing. */
+function assertGiven(asked: unknown): void {
+  const { loaded, connectionOptions, namespace } = isFields(asked) ? asked : {};
+  const isThere = {
+    loaded: isFields(loaded) && isFields(loaded['config']),
+    connectionOptions: isFields(connectionOptions),
+    namespace: typeof namespace === 'string',
+  };
+  const missing = Object.entries(isThere).find(([, is]) => !is)?.[0];
+  if (missing === undefined) return;
+  const message = `${missing} is missing. Give all three: startWorkers({ loaded: await loadConfig(), ...locateEngine() }).`;
+  throw new CountersignError('USAGE', message, { path: missing });
 }
 
 /** Only the run's queue carries workflows. */

@@ -39,7 +39,7 @@ import { isFields, parseConnect } from '../../domain/shapes/inputs.ts';
 import { shellWord } from '../../domain/text/shell-word.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { hasForm } from '../engine/answers.ts';
-import { askWorkflow, assertMessageFits, type Engine, patienceOf, updateIdOf } from '../engine/engine.ts';
+import { askWorkflow, assertFields, assertMessageFits, type Engine, patienceOf, updateIdOf } from '../engine/engine.ts';
 import { ifThere } from '../engine/executions.ts';
 import { namingOf } from '../engine/trouble.ts';
 import { type ArtifactReader, readEntries } from '../ledger/ledger.ts';
@@ -148,10 +148,9 @@ export class CatalogHandle {
    * @returns the report of the newest refresh; with `ok: false` its code and message say why nothing has changed
    * @throws CountersignError `RESULT_UNCERTAIN` if the refresh still goes on at the deadline
    */
-  async settled(
-    refresh: number,
-    { deadlineMs = 60_000 }: { readonly deadlineMs?: number } = {},
-  ): Promise<RefreshReport> {
+  async settled(refresh: number, options: { readonly deadlineMs?: number } = {}): Promise<RefreshReport> {
+    assertFields(options, 'settled', 'its options as { deadlineMs }, or leave them out');
+    const { deadlineMs = 60_000 } = options;
     return await refreshEnd(this, async (known) => await this.#query(known), refresh, deadlineMs);
   }
 
@@ -177,17 +176,23 @@ export class CatalogHandle {
 
   /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
   async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
+    assertFields(page, 'ledgerEntries', '{ from, most }');
     const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
     return await this.#engine.read(this, () => readEntries(this.#engine.client, source, page));
   }
 
   /**
    * Reads the tool definitions whose hashes a snapshot names, by tool.
-   * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store
+   * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store; `USAGE`
    */
   async definitions(
     snapshot: Pick<CatalogSnapshot, 'entries' | 'listings'>,
   ): Promise<ReadonlyMap<string, KnownDefinitions>> {
+    // A caller without types may give the promise of a snapshot.
+    if (!isFields(snapshot) || !Array.isArray(snapshot.entries) || !isFields(snapshot.listings)) {
+      const message = 'snapshot is no snapshot of a catalog. Give what `await catalog.snapshot()` returns.';
+      throw new CountersignError('USAGE', message, { path: 'snapshot' });
+    }
     return await readDefinitions(this.#options.artifacts, snapshot);
   }
 

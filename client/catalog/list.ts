@@ -5,11 +5,13 @@
  * 2. A definition is returned only for the hash under which it was stored; another one is an error, never a gap.
  * 3. Verdicts come from the judge of runs. A run's own policy can still tighten them.
  */
+import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
@@ -26,8 +28,15 @@ export interface ListedCatalog extends CatalogIdentity {
   readonly startedAt: string;
 }
 
-/** Returns the running catalogs, sorted by workflow id. However many there are, each page has a deadline of its own. */
-export async function listCatalogs(engine: Engine, { tenant }: { readonly tenant?: string }): Promise<ListedCatalog[]> {
+/** A misspelt name would filter nothing, and list the catalogs of all tenants. */
+const Filter = z.strictObject({ tenant: z.string().optional() });
+
+/**
+ * Returns the running catalogs, sorted by workflow id. However many there are, each page has a deadline of its own.
+ * @throws CountersignError `USAGE`
+ */
+export async function listCatalogs(engine: Engine, given: { readonly tenant?: string }): Promise<ListedCatalog[]> {
+  const { tenant } = parseAs(Filter, given, 'USAGE', 'filter of catalogs');
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,

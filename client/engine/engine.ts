@@ -171,6 +171,12 @@ export function patienceOf(deadlineMs: number): number {
   throw new CountersignError('USAGE', message);
 }
 
+/** A caller without types may give anything. @throws CountersignError `USAGE` */
+export function assertFields(given: unknown, method: string, wanted: string): void {
+  if (isFields(given)) return;
+  throw new CountersignError('USAGE', `The argument of ${method} is not an object. Give ${wanted}.`);
+}
+
 /** Fields that an answer repeats from its message, if the message has them. */
 const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 

@@ -13,6 +13,7 @@ import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-sta
 import { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { jsonOf } from './files.ts';
 
@@ -192,8 +193,14 @@ async function* segmentsFrom(artifacts: ArtifactReader, newest: ArtifactRef): As
   }
 }
 
-/** @throws CountersignError `LEDGER_BROKEN` */
+/** @throws CountersignError `LEDGER_BROKEN`; `USAGE` for what is no list of entries */
 export function assertIntact(entries: readonly LedgerEntry[], runId: string): Extract<LedgerCheck, { kind: 'intact' }> {
+  // A caller without types may give the promise of a list.
+  const given: unknown = entries;
+  if (!Array.isArray(given) || !given.every(isFields)) {
+    const message = 'entries is no list of ledger entries. Give what `await run.ledger()` returns.';
+    throw new CountersignError('USAGE', message, { path: 'entries' });
+  }
   const check = verifyChain(entries);
   if (check.kind === 'intact') return check;
   const message = `Entry ${check.seq} of the ledger of ${runId} ${check.reason}.`;

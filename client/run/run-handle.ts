@@ -37,7 +37,7 @@ import type { Advance, RunResult, RunState, TranscriptPage } from '../../contrac
 import type { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { askWorkflow, assertFields, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import {
   type ArtifactReader,
@@ -160,6 +160,7 @@ export class RunHandle {
    * @throws CountersignError `USAGE`, `RUN_CLOSED`, `RUN_NOT_FOUND`
    */
   async recover(options: RecoverOptions): Promise<Recovery> {
+    assertFields(options, 'recover', '{ task, execution }');
     return await this.#engine.call(this.runId, () => recover(this.#engine.client, this.runId, options));
   }
 
@@ -213,7 +214,9 @@ export class RunHandle {
    *   or `ENGINE_UNAVAILABLE` if no worker has taken it; the run then waits for one
    * @returns the names in `allowedTools` that their servers do not have, as far as tools are listed by then
    */
-  async begun({ deadlineMs = 5_000 }: { readonly deadlineMs?: number } = {}): Promise<readonly MissingTool[]> {
+  async begun(options: { readonly deadlineMs?: number } = {}): Promise<readonly MissingTool[]> {
+    assertFields(options, 'begun', 'its options as { deadlineMs }, or leave them out');
+    const { deadlineMs = 5_000 } = options;
     const { word, missing } = await assertTaken(this.#engine, this.runId, deadlineMs);
     if (word === 'failed') await this.result({ deadlineMs });
     return missing;
@@ -226,11 +229,11 @@ export class RunHandle {
    * @param onPause called once for each period in which no worker polls the run's queue, or Temporal does not answer
    * @param signal ends the wait; the run goes on
    */
-  async result({
-    deadlineMs = 31_536_000_000,
-    onPause,
-    signal,
-  }: Pick<WatchOptions, 'deadlineMs' | 'onPause'> & { readonly signal?: AbortSignal } = {}): Promise<RunResult> {
+  async result(
+    options: Pick<WatchOptions, 'deadlineMs' | 'onPause'> & { readonly signal?: AbortSignal } = {},
+  ): Promise<RunResult> {
+    assertFields(options, 'result', 'its options as { deadlineMs, onPause, signal }, or leave them out');
+    const { deadlineMs = 31_536_000_000, onPause, signal } = options;
     const over = new AbortController();
     if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
@@ -253,6 +256,7 @@ export class RunHandle {
 
   /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
   async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
+    assertFields(page, 'ledgerEntries', '{ from, most }');
     return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, this.#source, page));
   }
 
@@ -265,7 +269,9 @@ export class RunHandle {
   }
 
   /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */
-  async messages({ from, to }: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
+  async messages(page: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
+    assertFields(page, 'messages', '{ from, to }');
+    const { from, to } = page;
     return (await this.#query<TranscriptPage>(QUERIES.transcript, from, to)).messages;
   }
 
@@ -274,6 +280,7 @@ export class RunHandle {
    * @throws CountersignError `ARTIFACT_MISSING` if older messages are stored and this client has no access to them
    */
   async conversation(page: { readonly from: number; readonly most: number }): Promise<readonly Message[]> {
+    assertFields(page, 'conversation', '{ from, most }');
     return await this.#engine.query(this.runId, () => readConversation(this.#engine.client, this.#source, page));
   }
 
@@ -288,6 +295,7 @@ export class RunHandle {
    *   cannot be read, `ARTIFACT_MISSING` if wanted entries are stored and this client has no access to them
    */
   watch(options: WatchOptions = {}): AsyncGenerator<RunEvent> {
+    assertFields(options, 'watch', 'its options as { cursor, signal }, or leave them out');
     return watchRun(this.#engine, this.runId, this.#artifacts, options);
   }
 

@@ -1,7 +1,7 @@
 /** What is refused before Temporal is asked anything. */
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { Countersign } from '../../../client/index.ts';
+import { assertIntact, Countersign } from '../../../client/index.ts';
 
 const START = {
   runId: 'run-1',
@@ -95,6 +95,28 @@ test.each<[name: string, code: string, path: string | undefined, act: (countersi
   ['groups as text', 'USAGE', 'approver.groups', (it) => it.waiting({ approver: { groups: untyped('canary') } })],
   ['a connection of nothing', 'CATALOG_INVALID', 'by', (it) => it.catalog('bank').connect(untyped(undefined))],
   ['a grant of nothing', 'USAGE', undefined, (it) => it.run('run-1').sealGrant(untyped(undefined))],
+  ['a watch of nothing', 'USAGE', undefined, (it) => it.run('run-1').watch(untyped(null))],
+  ['a result of nothing', 'USAGE', undefined, (it) => it.run('run-1').result(untyped(null))],
+  ['a start looked at with nothing', 'USAGE', undefined, (it) => it.run('run-1').begun(untyped(null))],
+  ['no page of a ledger', 'USAGE', undefined, (it) => it.run('run-1').ledgerEntries(untyped(undefined))],
+  ['no page of messages', 'USAGE', undefined, (it) => it.run('run-1').messages(untyped(undefined))],
+  ['no page of a conversation', 'USAGE', undefined, (it) => it.run('run-1').conversation(untyped(undefined))],
+  ['a recovery of nothing', 'USAGE', undefined, (it) => it.run('run-1').recover(untyped(undefined))],
+  ['catalogs of nothing', 'USAGE', undefined, (it) => it.catalogs(untyped(null))],
+  ['catalogs of a tenant that is no text', 'USAGE', 'tenant', (it) => it.catalogs({ tenant: untyped(7) })],
+  ['catalogs by a filter that is not known', 'USAGE', 'tennant', (it) => it.catalogs(untyped({ tennant: 'acme' }))],
+  ['a wait for a refresh with nothing', 'USAGE', undefined, (it) => it.catalog('bank').settled(1, untyped(null))],
+  ['no page of a catalog', 'USAGE', undefined, (it) => it.catalog('bank').ledgerEntries(untyped(undefined))],
+  ['definitions of nothing', 'USAGE', 'snapshot', (it) => it.catalog('bank').definitions(untyped(undefined))],
+  [
+    'definitions of a snapshot that is not awaited',
+    'USAGE',
+    'snapshot',
+    (it) => it.catalog('bank').definitions(untyped(Promise.resolve({}))),
+  ],
+  ['a ledger that is nothing', 'USAGE', 'entries', () => assertIntact(untyped(undefined), 'run-1')],
+  ['a ledger that is not awaited', 'USAGE', 'entries', () => assertIntact(untyped(Promise.resolve([])), 'run-1')],
+  ['a ledger of nothings', 'USAGE', 'entries', () => assertIntact(untyped([null]), 'run-1')],
   [
     'a grant for nobody',
     'USAGE',
