@@ -56,7 +56,7 @@ export class People {
     if (typeof subject !== 'string' || !Identifier.safeParse(id).success) throw unusable('id');
     if (typeof tenant !== 'string' || !Identifier.safeParse(tenant).success) throw unusable('tenant');
     if (this.#voice !== undefined && !this.#voice.tenants.includes(tenant))
-      throw signIn(`The key of this gateway may not speak for tenant ${tenant}.`);
+      throw signIn(`The key of this gateway may not speak for tenant ${tenant}.`, ASK_OPERATOR);
     const groups = groupsIn(claimed).filter((group) => this.#voice?.groups.includes(group) ?? true);
     // Sound: checked above; with a voice, it is a text of two parts.
     const person = { id: id as string, groups, tenant, ...comparing({ idCase: this.#idCase }) };
@@ -85,6 +85,8 @@ export function shownPerson({ id, groups, tenant, may }: Asker): Person {
 }
 
 const SEND_TOKEN = 'Send a token of the configured issuer: Authorization: Bearer ….';
+/** The next step where another token of the same issuer does not help. */
+const ASK_OPERATOR = 'Ask whoever runs this gateway.';
 /** The next step of whoever comes by browser. */
 export const SIGN_IN_AGAIN = 'Sign in again.';
 
@@ -92,12 +94,6 @@ export function signIn(reason: string, next = SEND_TOKEN): CountersignError {
   return new CountersignError('SIGN_IN_REQUIRED', `${reason} ${next}`);
 }
 
-/** Says it to somebody at a browser, whom another token does not help. */
-export function atBrowser(error: CountersignError): CountersignError {
-  const message = error.message.replace(SEND_TOKEN, 'Ask whoever runs this gateway.');
-  return new CountersignError(error.code, message, error.facts, { cause: error });
-}
-
 function unusable(claim: string): CountersignError {
-  return signIn(`The token has no usable claim for ${claim} (oidc.claims).`);
+  return signIn(`The token has no usable claim for ${claim} (oidc.claims).`, ASK_OPERATOR);
 }

@@ -12,9 +12,10 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
-import { type Asker, atBrowser, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
+import { type Asker, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
 import { claimedIn } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
@@ -143,7 +144,7 @@ export class Sessions {
       const session = { id, groups: usable.groups, tenant };
       return { to, cookie: await sealed(session, this.#sealing[0], 'session', config.hours * 3_600) };
     } catch (error) {
-      throw error instanceof CountersignError ? atBrowser(error) : unfinished(error);
+      throw error instanceof CountersignError ? error : unfinished(error);
     }
   }
 
@@ -238,15 +239,50 @@ function unfinished(error: unknown): CountersignError {
     const said = 'error' in error ? error.error : `HTTP ${error.status}`;
     if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over.', 'Begin it again.');
     // The provider may say anything; the registered words are of these letters (RFC 6749 §5.2).
-    const reason = /^[\w ]{1,40}$/.test(said) ? said : 'error';
-    const message = `The identity provider refuses this gateway as its client (${reason}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, and the /auth/callback that is registered there.`;
-    return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause: error });
+    return refusing(/^[\w ]{1,40}$/.test(said) ? said : 'error', error);
   }
-  const isRead = error instanceof oauth.OperationProcessingError && !UNREADABLE.has(error.code);
-  const isWord = error instanceof oauth.AuthorizationResponseError || error instanceof oauth.UnsupportedOperationError;
-  if (isRead || isWord || error instanceof errors.JOSEError)
-    return signIn('The identity provider did not let you sign in.', SIGN_IN_AGAIN);
-  return silent(error);
+  if (error instanceof oauth.AuthorizationResponseError) {
+    if (AWAY.has(error.error)) return silent(error);
+    if (OF_CLIENT.has(error.error)) return refusing(error.error, error);
+  } else if (!isOfAnother(error)) {
+    return isRead(error) ? unfit(error) : silent(error);
+  }
+  return signIn('The identity provider did not let you sign in.', SIGN_IN_AGAIN);
+}
+
+/** A provider sends the browser back so if the gateway asks for what it may not (RFC 6749 §4.1.2.1). */
+const OF_CLIENT: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_scope',
+  'unauthorized_client',
+  'unsupported_response_type',
+]);
+const AWAY: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable']);
+
+/** True if the browser brings something else than it was sent for, such as the end of another sign-in. */
+function isOfAnother(error: unknown): boolean {
+  if (!(error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError))
+    return false;
+  const { cause } = error;
+  return cause === undefined || (isFields(cause) && ('parameters' in cause || cause['claim'] === 'nonce'));
+}
+
+type Judged = oauth.OperationProcessingError | oauth.UnsupportedOperationError | errors.JOSEError;
+
+/** True if an answer of the provider was read, and does not count. */
+function isRead(error: unknown): error is Judged {
+  if (error instanceof oauth.OperationProcessingError) return !UNREADABLE.has(error.code);
+  return error instanceof oauth.UnsupportedOperationError || error instanceof errors.JOSEError;
+}
+
+function refusing(reason: string, cause: unknown): CountersignError {
+  const message = `The identity provider refuses this gateway as its client (${reason}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, scopes, and the /auth/callback that is registered there.`;
+  return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
+}
+
+function unfit(cause: Judged): CountersignError {
+  const message = `What the identity provider says of people does not count here (${cause.code ?? 'error'}), so nobody can sign in. Compare with it gateway.oidc (issuer, algorithms, jwksUri), gateway.signIn (clientId, scopes), and the clock.`;
+  return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
 }
 
 /** Codes of an answer that is of a proxy, or of a provider in trouble. */

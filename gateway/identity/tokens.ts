@@ -11,7 +11,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig } from '../../contracts/schemas/gateway.ts';
 import { isOfGate } from './audiences.ts';
 import { type AskProvider, ProviderKeys } from './keys.ts';
-import { type Asker, type Claimed, type People, signIn } from './person.ts';
+import { type Asker, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
 
 const LONGEST_TOKEN = 16_384;
 
@@ -159,7 +159,7 @@ class Development {
       const { payload } = await jwtVerify(token, this.#key, { issuer: DEVELOPMENT_ISSUER, algorithms: ['HS256'] });
       return { id: payload.sub, groups: payload['groups'], tenant: payload['tenant'], exp: payload.exp };
     } catch {
-      throw signIn('The development token is not of this process. Sign in again.');
+      throw signIn('The development token is not of this process.', SIGN_IN_AGAIN);
     }
   }
 }

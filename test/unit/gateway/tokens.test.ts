@@ -4,7 +4,7 @@ import { SignJWT, UnsecuredJWT } from 'jose';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import { People, type Voice } from '../../../gateway/identity/person.ts';
 import { Tokens } from '../../../gateway/identity/tokens.ts';
-import { refusalOf } from '../../support/refusal.ts';
+import { refusalOf, withCode } from '../../support/refusal.ts';
 import { AUDIENCE, startTestProvider, type TestProvider } from '../../support/scenes/gateway-world.ts';
 
 let provider: TestProvider;
@@ -179,7 +179,9 @@ describe('in trust mode `signed`', () => {
   test('nobody of a tenant that the key does not state is recognised', async () => {
     const { tokens } = made({}, voice());
     const token = await provider.token({ sub: 'ann', tenant: 'beta' });
-    expect(await codeOf(tokens.askerOf(`Bearer ${token}`))).toBe('SIGN_IN_REQUIRED');
+    const refusal = await refusalOf(tokens.askerOf(`Bearer ${token}`));
+    expect(refusal).toMatchObject(withCode('SIGN_IN_REQUIRED', 'tenant beta. Ask whoever runs this gateway.'));
+    expect(refusal.message).not.toContain('Bearer');
   });
 });
 
@@ -189,7 +191,9 @@ describe('the development login', () => {
     const { token, asker } = await tokens.signInAs({ id: 'ann', groups: ['ops'], tenant: 'default' });
     expect(asker).toMatchObject({ id: 'ann', groups: ['ops'], tenant: 'default' });
     expect((await tokens.askerOf(`Bearer ${token}`)).id).toBe('ann');
-    expect(await codeOf(made({ development: true }).tokens.askerOf(`Bearer ${token}`))).toBe('SIGN_IN_REQUIRED');
+    const refusal = await refusalOf(made({ development: true }).tokens.askerOf(`Bearer ${token}`));
+    expect(refusal).toMatchObject(withCode('SIGN_IN_REQUIRED', 'not of this process. Sign in again.'));
+    expect(refusal.message).not.toContain('Bearer');
     expect(await codeOf(made().tokens.askerOf(`Bearer ${token}`))).toBe('SIGN_IN_REQUIRED');
     expect(await codeOf(made().tokens.signInAs({ id: 'ann', groups: [], tenant: 'default' }))).toBe('ROUTE_UNKNOWN');
   });
