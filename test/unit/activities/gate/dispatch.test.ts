@@ -272,22 +272,14 @@ describe('the dispatch activity as Temporal sees it: alive from first to last, a
   test('a refused token for which there is no other: the refusal and the reason are two sentences', async () => {
     const refusal = 'Server "files" refused tool "write_file" before it ran: the token was not accepted (HTTP 401)';
     const reason = 'No token for files: its authorization server gives none.';
-    const result = await dispatched({
-      broker: {
-        mint: async ({ refused }) => {
-          if (refused !== undefined) throw new CountersignError('TOKEN_REFUSED', reason);
-          return await Promise.resolve({ accessToken: 'token-1', evidence: { strategy: 'none' }, secrets: [] });
-        },
-      },
-      server: {
-        list: () => Promise.reject(new Error('not here')),
-        call: async () => await Promise.resolve({ kind: 'refused', code: 'TOOL_UNAUTHORIZED', message: refusal }),
-      },
-    });
-    expect(result).toMatchObject({
-      kind: 'ended',
-      outcome: { kind: 'failed', code: 'TOOL_UNAUTHORIZED', message: `${refusal}. ${reason}` },
-    });
+    const token: MintedToken = { accessToken: 'token-1', evidence: { strategy: 'none' }, secrets: [] };
+    const none = new CountersignError('TOKEN_REFUSED', reason);
+    const mint = async ({ refused }: TokenRequest) => await (refused ? Promise.reject(none) : Promise.resolve(token));
+    const list = async () => await Promise.reject(new Error('not here'));
+    const refused = { kind: 'refused', code: 'TOOL_UNAUTHORIZED', message: refusal } as const;
+    const call = async () => await Promise.resolve(refused);
+    const outcome = { kind: 'failed', code: 'TOOL_UNAUTHORIZED', message: `${refusal}. ${reason}` };
+    expect(await dispatched({ broker: { mint }, server: { list, call } })).toMatchObject({ kind: 'ended', outcome });
   });
 
   describe('behind the limits of its server', () => {
