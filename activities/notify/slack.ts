@@ -45,11 +45,11 @@ const MOST_BYTES = 16_777_216;
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
 /**
- * Slack refuses messages whose blocks have more than about 13,200 characters together, and counts about 100 for each
- * block. No page of it says so; its users have measured it (slackapi/bolt-js#2509).
+ * Slack refuses messages whose blocks have too many characters together, and counts about 100 for each block. No page of
+ * it says so; its users have met limits of 13,200 and of 11,341 (slackapi/bolt-js#2509, #2867).
  */
-const MOST_CHARACTERS = 12_000;
-const BLOCKS_CHARACTERS = 300;
+const MOST_CHARACTERS = 11_000;
+const BLOCK_CHARACTERS = 100;
 /** Limits of the text of a header, and of what is asked once more behind a button. */
 const HEADER_CHARACTERS = 150;
 const CONFIRM_CHARACTERS = 300;
@@ -184,10 +184,9 @@ export function createSlackWebhookChannel(
   return {
     send: async (message) => {
       const text = await asked(name, fetch, channel.webhookUrl, contentOf(message, channel, compared), channel);
-      const answer = parsedJson(text);
-      // Slack answers `ok`. Other services that take its messages answer objects of their own.
-      if (text.trim() !== 'ok' && !isFields(answer)) throw answeredByOther(name);
-      const { ok, error } = fieldsOf(answer);
+      // Slack answers `ok`. Other services that take its messages answer in words of their own, and proxies by a page.
+      if (text.trimStart().startsWith('<')) throw answeredByOther(name);
+      const { ok, error } = fieldsOf(parsedJson(text));
       if (ok === false) throw refusalOf(name, error);
       return {};
     },
@@ -255,35 +254,37 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
       { type: 'header', text: plain(within(heading, HEADER_CHARACTERS)) },
-      ...shown.flatMap(({ request, text, isUncut }) => [
-        { type: 'section', text: plain(text) },
-        ...answersOf(request, isUncut),
-      ]),
+      ...shown.flat(),
       ...(more === 0 ? [] : [context(`and ${more} more`)]),
       ...(who === '' ? [] : [context(who)]),
     ],
   };
 }
 
-interface Shown {
-  readonly request: LinkedRequest;
-  readonly text: string;
-  readonly isUncut: boolean;
-}
-
-/** Returns the first requests: as many as there is room for, and one in any case. @param room in characters */
-function fitting(message: Message, room: number): readonly Shown[] {
-  const shown: Shown[] = [];
+/** Returns the blocks of the first requests: as many as there is room for, and one in any case. */
+function fitting(message: Message, room: number): readonly (readonly Fields[])[] {
+  const shown: (readonly Fields[])[] = [];
   let left = room;
   for (const request of message.requests.slice(0, MOST_REQUESTS)) {
     const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
-    const whole = [toolOf(request), ...lines].join('\n');
-    const text = bounded(whole, TEXT_CHARACTERS);
-    left -= escaped(text).length + (request.url?.length ?? 0) + BLOCKS_CHARACTERS;
+    const text = [toolOf(request), ...lines].join('\n');
+    const blocks = [
+      { type: 'section', text: plain(bounded(text, TEXT_CHARACTERS)) },
+      ...answersOf(request, text.length <= TEXT_CHARACTERS),
+    ];
+    left -= charactersIn(blocks) + blocks.length * BLOCK_CHARACTERS;
     if (left < 0 && shown.length > 0) break;
-    shown.push({ request, text, isUncut: whole.length <= TEXT_CHARACTERS });
+    shown.push(blocks);
   }
   return shown;
+}
+
+/** Counts the characters of all texts, also of those behind a button. */
+function charactersIn(content: unknown): number {
+  if (Array.isArray(content)) return content.reduce((sum: number, each) => sum + charactersIn(each), 0);
+  if (!isFields(content)) return 0;
+  const { text, ...others } = content;
+  return (typeof text === 'string' ? escaped(text).length : charactersIn(text)) + charactersIn(Object.values(others));
 }
 
 /** Slack takes so many characters as the value of a button. */

@@ -475,7 +475,7 @@ describe('Slack', () => {
 
   test.each([
     ['<html>back soon', 'MESSAGE_UNDELIVERED'],
-    ['', 'MESSAGE_UNDELIVERED'],
+    ['\n<!doctype html><p>ok', 'MESSAGE_UNDELIVERED'],
     ['{"ok":false,"error":"service_unavailable"}', 'MESSAGE_UNDELIVERED'],
     ['{"ok":false,"error":"team_added_to_org"}', 'MESSAGE_UNDELIVERED'],
     ['{"ok":false,"error":"no_text"}', 'MESSAGE_REFUSED'],
@@ -487,12 +487,15 @@ describe('Slack', () => {
     await expect(channel.send(message())).rejects.toMatchObject({ code });
   });
 
-  test.each(['ok', 'ok\n', '{"ok":true}', '{"success":true}'])('one that answers %j has taken it', async (body) => {
-    const hook = await listenOnLoopback((_, response) => response.end(body));
-    closing.push(hook.close);
-    const fields = channelOf({ kind: 'slack-webhook', webhookUrl: hook.origin });
-    expect(await createSlackWebhookChannel('it', fields, loopbackEgress()).send(message())).toEqual({});
-  });
+  test.each(['ok', 'ok\n', '{"ok":true}', '{"success":true}', 'Accepted', ''])(
+    'one that answers %j has taken it',
+    async (body) => {
+      const hook = await listenOnLoopback((_, response) => response.end(body));
+      closing.push(hook.close);
+      const fields = channelOf({ kind: 'slack-webhook', webhookUrl: hook.origin });
+      expect(await createSlackWebhookChannel('it', fields, loopbackEgress()).send(message())).toEqual({});
+    },
+  );
 
   test('requests that are long are as many as Slack takes, and the others are counted', async () => {
     const { server, channel } = await slack({ people: { ann: 'U024BE7LH' } });
@@ -506,6 +509,18 @@ describe('Slack', () => {
     expect(server.posts[0]?.texts.filter((text) => text.includes('t1.c')).length).toBeGreaterThan(2);
     expect(server.posts[0]?.texts).toContainEqual(expect.stringMatching(/^and \d+ more$/));
     expect(server.posts[1]?.texts.join()).toContain('t1.c0');
+  });
+
+  test.each([100, 400, 500])('so it is with buttons below arguments of %d characters', async (size) => {
+    const { server, channel } = await slack({ buttons: true });
+    const tool = { server: 'payments-production', tool: 'transfer_money_between_accounts' };
+    const answerable = { digest: 'd'.repeat(64), runId: 'r'.repeat(36), isWhole: true };
+    const requests = Array.from({ length: 12 }, (_, index) =>
+      request({ ...tool, callId: `t1.c${index}`, arguments: `"${'x'.repeat(size - 2)}"`, answerable }),
+    );
+    await channel.send(message({ requests }));
+    expect(server.problems).toEqual([]);
+    expect(server.posts[0]?.texts.join()).toContain('Approve');
   });
 
   test('people are mentioned as policy compares ids, and so many as a block holds', async () => {
