@@ -12,7 +12,6 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
 import { OneAnswer } from '../cache/one-answer.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, SIGN_IN_AGAIN, signIn } from './person.ts';
@@ -235,60 +234,37 @@ function isClientRefusal(error: unknown): boolean {
 /** Tells apart what the person who signs in can mend, and what whoever runs gateway and provider can. */
 function unfinished(error: unknown): CountersignError {
   if (isRefusal(error)) {
-    if (error.status >= 500) return silent(error);
+    if (error.status >= 500 || error.status === 429) return silent(error);
     const said = 'error' in error ? error.error : `HTTP ${error.status}`;
     if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over.', 'Begin it again.');
-    // The provider may say anything; the registered words are of these letters (RFC 6749 §5.2).
-    return refusing(/^[\w ]{1,40}$/.test(said) ? said : 'error', error);
+    const message = `The identity provider refuses this gateway as its client (${wordIn(said)}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, and the /auth/callback that is registered there.`;
+    return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause: error });
   }
-  if (error instanceof oauth.AuthorizationResponseError) {
-    if (AWAY.has(error.error)) return silent(error);
-    if (OF_CLIENT.has(error.error)) return refusing(error.error, error);
-  } else if (!isOfAnother(error)) {
-    return isRead(error) ? unfit(error) : silent(error);
-  }
-  return signIn('The identity provider did not let you sign in.', SIGN_IN_AGAIN);
+  if (error instanceof oauth.AuthorizationResponseError) return notLetIn(error.error);
+  if (error instanceof oauth.UnsupportedOperationError || error instanceof errors.JOSEError)
+    return notLetIn(error.code);
+  if (error instanceof oauth.OperationProcessingError && !UNREADABLE.has(error.code)) return notLetIn(error.code);
+  return silent(error);
 }
 
-/** A provider sends the browser back so if the gateway asks for what it may not (RFC 6749 §4.1.2.1). */
-const OF_CLIENT: ReadonlySet<string> = new Set([
-  'invalid_request',
-  'invalid_scope',
-  'unauthorized_client',
-  'unsupported_response_type',
-]);
-const AWAY: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable']);
-
-/** True if the browser brings something else than it was sent for, such as the end of another sign-in. */
-function isOfAnother(error: unknown): boolean {
-  if (!(error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError))
-    return false;
-  const { cause } = error;
-  return cause === undefined || (isFields(cause) && ('parameters' in cause || cause['claim'] === 'nonce'));
+/** Has no cause: that may hold the answer of the provider, with its tokens. */
+function notLetIn(why = 'error'): CountersignError {
+  return signIn(
+    `The identity provider did not let you sign in (${wordIn(why)}).`,
+    'Sign in again; if that does not help, ask whoever runs this gateway.',
+  );
 }
 
-type Judged = oauth.OperationProcessingError | oauth.UnsupportedOperationError | errors.JOSEError;
-
-/** True if an answer of the provider was read, and does not count. */
-function isRead(error: unknown): error is Judged {
-  if (error instanceof oauth.OperationProcessingError) return !UNREADABLE.has(error.code);
-  return error instanceof oauth.UnsupportedOperationError || error instanceof errors.JOSEError;
-}
-
-function refusing(reason: string, cause: unknown): CountersignError {
-  const message = `The identity provider refuses this gateway as its client (${reason}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, scopes, and the /auth/callback that is registered there.`;
-  return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
-}
-
-function unfit(cause: Judged): CountersignError {
-  const message = `What the identity provider says of people does not count here (${cause.code ?? 'error'}), so nobody can sign in. Compare with it gateway.oidc (issuer, algorithms, jwksUri), gateway.signIn (clientId, scopes), and the clock.`;
-  return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
+/** The provider may say anything; registered words are of these letters (RFC 6749 §5.2). */
+function wordIn(said: string): string {
+  return /^[\w ]{1,40}$/.test(said) ? said : 'error';
 }
 
 /** Codes of an answer that is of a proxy, or of a provider in trouble. */
 const UNREADABLE: ReadonlySet<string | undefined> = new Set([
   oauth.RESPONSE_IS_NOT_CONFORM,
   oauth.RESPONSE_IS_NOT_JSON,
+  oauth.PARSE_ERROR,
 ]);
 
 function silent(cause: unknown): CountersignError {

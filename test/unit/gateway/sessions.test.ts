@@ -1,5 +1,6 @@
 /** Sessions in cookies: whom they name, which gateways believe them, and how much they hold. */
 import { randomBytes } from 'node:crypto';
+import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
@@ -168,29 +169,23 @@ describe('who comes back from the provider', () => {
     ['does not know the gateway', answering(401, { error: 'invalid_client' }), 'TRUST_UNAVAILABLE', 'clientSecret'],
     ['has forgotten the code', answering(400, { error: 'invalid_grant' }), 'SIGN_IN_REQUIRED', 'Begin it again'],
     ['names somebody else', async () => await idToken('another'), 'SIGN_IN_REQUIRED', 'did not let you sign in'],
-    // What follows no other sign-in mends: the gateway and its provider do not fit.
+    ['asks for patience', answering(429, {}), 'TRUST_UNAVAILABLE', 'not answer'],
+    [
+      'breaks off in its answer',
+      async () => await Promise.resolve(new Response('{"id', { headers: { 'content-type': 'application/json' } })),
+      'TRUST_UNAVAILABLE',
+      'not answer',
+    ],
     [
       'is minutes ahead',
       async (nonce) => await idToken(nonce, 120),
-      'TRUST_UNAVAILABLE',
-      '(OAUTH_JWT_TIMESTAMP_CHECK_FAILED)',
-    ],
-    [
-      'gives no ID token, as for scopes without openid',
-      answering(200, { access_token: 'at', token_type: 'Bearer' }),
-      'TRUST_UNAVAILABLE',
-      'scopes',
-    ],
-    [
-      'signs for another client',
-      async (nonce) => await idToken(nonce, 0, 'ann', { audience: 'another' }),
-      'TRUST_UNAVAILABLE',
-      'clientId',
+      'SIGN_IN_REQUIRED',
+      '(OAUTH_JWT_TIMESTAMP_CHECK_FAILED). Sign in again; if that does not help, ask whoever runs this gateway.',
     ],
     [
       'signs with a key that it does not publish',
       async (nonce) => await idToken(nonce, 0, 'ann', { kid: 'two' }),
-      'TRUST_UNAVAILABLE',
+      'SIGN_IN_REQUIRED',
       '(ERR_JWKS_NO_MATCHING_KEY)',
     ],
   ])('is told what is wrong where the provider %s', async (_what, token, code, words) => {
@@ -206,16 +201,21 @@ describe('who comes back from the provider', () => {
     expect(refusal.message).not.toContain('Bearer');
   });
 
-  test.each<[back: Readonly<Record<string, string>>, code: string, words: string]>([
-    [{ error: 'access_denied', error_description: 'no' }, 'SIGN_IN_REQUIRED', 'did not let you sign in. Sign in again'],
-    [{ error: 'of_their_own' }, 'SIGN_IN_REQUIRED', 'did not let you sign in. Sign in again'],
-    [{ state: 'another', code: 'c' }, 'SIGN_IN_REQUIRED', 'did not let you sign in. Sign in again'],
-    [{}, 'SIGN_IN_REQUIRED', 'did not let you sign in. Sign in again'],
-    [{ error: 'invalid_scope' }, 'TRUST_UNAVAILABLE', '(invalid_scope), so nobody can sign in. Check gateway.signIn'],
-    [{ error: 'unauthorized_client' }, 'TRUST_UNAVAILABLE', '(unauthorized_client), so nobody can sign in'],
-    [{ error: 'temporarily_unavailable' }, 'TRUST_UNAVAILABLE', 'Try again later'],
-  ])('sent back with %j is told whether to sign in again, or what is to be mended', async (back, code, words) => {
-    expect(await refusalOf(signedIn(async (nonce) => await idToken(nonce), back))).toMatchObject(withCode(code, words));
+  test('whose answer has no ID token is told so, by an error that does not hold the other tokens', async () => {
+    const answer = { access_token: 'canary-access', token_type: 'Bearer' };
+    const refusal = await refusalOf(signedIn(answering(200, answer)));
+    expect(refusal).toMatchObject(withCode('SIGN_IN_REQUIRED', '(OAUTH_INVALID_RESPONSE)'));
+    expect(inspect(refusal, { depth: 10 })).not.toContain('canary');
+  });
+
+  test.each([
+    [{ error: 'access_denied', error_description: 'no' }, 'did not let you sign in (access_denied). Sign in again'],
+    [{ error: 'of their own: <b>' }, 'did not let you sign in (error). Sign in again'],
+    [{ error: 'invalid_scope' }, 'did not let you sign in (invalid_scope). Sign in again; if that does not help, ask'],
+    [{ state: 'another', code: 'c' }, 'did not let you sign in (OAUTH_INVALID_RESPONSE). Sign in again'],
+  ])('sent back with %j is told the word of the provider, and whom to ask', async (back, words) => {
+    const refusal = await refusalOf(signedIn(async (nonce) => await idToken(nonce), back));
+    expect(refusal).toMatchObject(withCode('SIGN_IN_REQUIRED', words));
   });
 });
 
