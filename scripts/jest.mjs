@@ -86,7 +86,7 @@ function totalsOf(path, jestIsContent) {
 function failureOf(file, test, message) {
   const lines = stripVTControlCharacters(message)
     .split('\n')
-    .filter((line) => !line.includes('/node_modules/'))
+    .filter((line) => !/^\s+at .*\/node_modules\//.test(line))
     .slice(0, LINES_OF_A_FAILURE);
   return [`${relative(ROOT, file)} ${test}`.trimEnd(), ...lines.map((line) => `  ${line}`)].join('\n');
 }

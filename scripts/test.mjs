@@ -25,6 +25,8 @@ await bootstrap();
 
 const suites = new Set(chosen.map(({ name }) => name));
 let unavailable = 0;
+/** @type {string[]} */
+const lacking = [];
 if (chosen.some(({ needsEngine }) => needsEngine)) {
   const found = await provide('TEMPORAL_CLI_PATH', ensureTemporalCli);
   if (!found) for (const { name, needsEngine } of chosen) if (needsEngine) unavailable += Number(suites.delete(name));
@@ -52,7 +54,7 @@ if (jestArgs.length === 0 && suites.delete('domain')) add(await runJest(['domain
 if (suites.size > 0) add(await runJest([...suites], [...room, ...jestArgs]));
 const { passed, failed, skipped, failures } = totals;
 // Jest tells of a failure where it happens, which may be thousands of lines above.
-for (const failure of failures) console.log(`failed: ${failure}`);
+for (const failure of [...lacking, ...failures]) console.log(`failed: ${failure}`);
 const allFailed = failed + unavailable;
 if (passed + allFailed === 0) console.error('no test was run');
 console.log(`${passed} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
@@ -80,7 +82,9 @@ async function provide(variable, ensure) {
     process.env[variable] = await ensure();
     return true;
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    const message = error instanceof Error ? error.message : String(error);
+    console.error(message);
+    lacking.push(`there is no ${variable}: ${message}`);
     return false;
   }
 }

@@ -197,7 +197,7 @@ async function* segmentsFrom(artifacts: ArtifactReader, newest: ArtifactRef): As
 export function assertIntact(entries: readonly LedgerEntry[], runId: string): Extract<LedgerCheck, { kind: 'intact' }> {
   // A caller without types may give the promise of a list.
   const given: unknown = entries;
-  if (!Array.isArray(given) || !given.every(isFields)) {
+  if (!Array.isArray(given) || !Array.from(given).every(isFields)) {
     const message = 'entries is no list of ledger entries. Give what `await run.ledger()` returns.';
     throw new CountersignError('USAGE', message, { path: 'entries' });
   }

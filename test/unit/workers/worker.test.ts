@@ -1,4 +1,4 @@
-/** What workers are refused with before Temporal is asked anything. */
+/** Workers that are not even started: they are refused before Temporal is asked anything. */
 import { expect, test } from '@jest/globals';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { startWorkers } from '../../../workers/worker.ts';
