@@ -7,7 +7,7 @@ import { Instant } from '../../contracts/schemas/json.ts';
 import { AnyCallId, ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
-import { hasForm } from '../engine/answers.ts';
+import { hasForm, notShown } from '../engine/answers.ts';
 
 /** Lists sort by times, and pages link to calls. Arguments may be large, and the digest says what is in them. */
 const Requests = z.array(
@@ -26,10 +26,8 @@ export function readRequests(runId: string, answer: unknown): readonly ApprovalR
     !answer.every(isFields) ||
     !hasForm(Requests, answer) ||
     answer.some(({ workflowId }) => workflowId !== runId)
-  ) {
-    const message = `What run ${runId} shows is no list of its requests. Either this program is older than the workers, or somebody else answers in its place: do not decide anything of it.`;
-    throw new CountersignError('DIGEST_MISMATCH', message, { runId });
-  }
+  )
+    throw notShown(runId, 'list of its requests');
   // Sound: the form of arguments is that of JSON, of which the answer was made.
   const requests = answer as readonly ApprovalRequest[];
   const wrong = requests.find((request) => requestDigest({ ...request, target: request }) !== request.digest);

@@ -16,12 +16,13 @@ import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
+import { type LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
+import { readShown } from '../engine/answers.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
 import { openedRequests } from './opened-request.ts';
+import { readRequests } from './shown-requests.ts';
 import { type CallProgress, readProgress, type Retry, tellingOnce, tellingRetriesOnce, tellWhile } from './progress.ts';
 
 export interface WatchOptions extends Patience {
@@ -72,7 +73,8 @@ export async function* watchRun(
         if (ended) break;
         if (tasksOf !== undefined) {
           const execution = client.workflow.getHandle(workflowId, runId);
-          const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
+          const answer = await read(() => askWorkflow<unknown>(execution, QUERIES.state));
+          const { tasks = [] } = readShown(RunState, answer, workflowId, 'state');
           tasksOf(tasks);
         }
         const waiting = wait();
@@ -112,9 +114,9 @@ function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): 
 
 function pagesOf(client: Client, source: LedgerSource, read: Read) {
   const { workflowId, runId } = source;
-  const opened = openedRequests(
-    async () =>
-      await read(() => askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests)),
+  const execution = client.workflow.getHandle(workflowId, runId);
+  const opened = openedRequests(async () =>
+    readRequests(workflowId, await read(() => askWorkflow<unknown>(execution, QUERIES.requests))),
   );
   const pageFrom = async (from: number): Promise<LedgerPage> => {
     opened.forget();

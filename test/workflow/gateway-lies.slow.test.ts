@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
-import { SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
+import { QUERIES, SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type Caller, callerOf, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
@@ -47,16 +47,20 @@ function digested(request: ApprovalRequest): ApprovalRequest {
   return { ...request, digest: requestDigest({ ...request, target: request }) };
 }
 
-/** Signs in by the development login, and returns the inbox as a browser reads it. */
-async function inbox(): Promise<Response> {
+/** Signs in by the development login, and returns the cookie. */
+async function signedIn(): Promise<string> {
   const login = await fetch(`${gateway.url}/sign-in`, {
     method: 'POST',
     redirect: 'manual',
     headers: { origin: gateway.url },
     body: new URLSearchParams({ id: 'ben', tenant: 'default' }),
   });
-  const [cookie = ''] = (login.headers.get('set-cookie') ?? '').split(';');
-  return await fetch(gateway.url, { headers: { cookie, accept: 'text/html' } });
+  return (login.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+}
+
+/** Returns the inbox as a browser reads it. */
+async function inbox(): Promise<Response> {
+  return await fetch(gateway.url, { headers: { cookie: await signedIn(), accept: 'text/html' } });
 }
 
 async function listed(ben: Caller): Promise<readonly string[]> {
@@ -91,6 +95,57 @@ test('a run that shows no requests, or those of another run, hides nobody else f
       body: { code: 'DIGEST_MISMATCH' },
     });
     await end();
+  }
+  await run.stop({ by: 'ann', reason: 'seen' });
+});
+
+test('a run that shows no state, ledger or conversation is told so by API and pages, and one whose entries are new is shown', async () => {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'true' } }] }, { text: 'done' }]);
+  await openRequests(run);
+  const ask = async (query: string) =>
+    await world.client.workflow.getHandle(run.runId).query<object, [number, number]>(query, 0, 100);
+  const genuine = {
+    state: await ask(QUERIES.state),
+    ledger: await ask(QUERIES.ledger),
+    transcript: await ask(QUERIES.transcript),
+    requests: [],
+  };
+  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
+  const cookie = await signedIn();
+  const told = async (id: string, answers: object, paths: readonly string[]) => {
+    const end = await lying('agentRun', id, answers);
+    await until(() => gateway.projection.run(id)?.row.pending === 1, { what: 'the projection' });
+    const answered: unknown[] = [];
+    for (const path of paths) {
+      const { status, body } = await ben<{ code?: string }>('GET', `/v1/runs/${id}${path}`);
+      answered.push([path, status, body.code]);
+    }
+    const page = await fetch(`${gateway.url}/runs/${id}`, { headers: { cookie, accept: 'text/html' } });
+    await end();
+    return { answered, page: page.status };
+  };
+  const all = ['', '/ledger', '/messages'];
+  const [entry] = (genuine.ledger as { entries: object[] }).entries;
+  const entries = (fact: unknown) => ({ ...genuine.ledger, total: 1, entries: [{ ...entry, fact }] });
+  const shown = { answered: all.map((path) => [path, 200, undefined]), page: 200 };
+  expect(await told('control', genuine, all)).toEqual(shown);
+  expect(await told('newer', { ...genuine, ledger: entries({ kind: 'said.aloud', by: 'ann' }) }, all)).toEqual(shown);
+  const lies: readonly (readonly [path: string, lie: object, page?: number])[] = [
+    ['', { state: null }],
+    ['', { state: { ...genuine.state, usage: null } }],
+    ['/ledger', { ledger: null }],
+    ['/ledger', { ledger: entries(null) }],
+    ['/ledger', { ledger: entries({ kind: 'verdict' }) }],
+    // It would be read without an end.
+    ['/ledger', { ledger: { ...genuine.ledger, total: 1_000 } }],
+    ['/messages', { transcript: null }],
+    ['/messages', { transcript: { ...genuine.transcript, messages: [{ role: 'tool' }] } }],
+    // So would this by the API; a page reads one part alone.
+    ['/messages', { transcript: { ...genuine.transcript, total: 1_000 } }, 200],
+  ];
+  for (const [index, [path, lie, page = 412]] of lies.entries()) {
+    const answered = [[path, 412, 'DIGEST_MISMATCH']];
+    expect([lie, await told(`nonsense-${index}`, { ...genuine, ...lie }, [path])]).toEqual([lie, { answered, page }]);
   }
   await run.stop({ by: 'ann', reason: 'seen' });
 });
