@@ -45,8 +45,8 @@ const MOST_BYTES = 16_777_216;
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
 /**
- * Slack refuses messages whose blocks have too many characters together, and counts about 100 for each block. No page of
- * it says so; its users have met limits of 13,200 and of 11,341 (slackapi/bolt-js#2509, #2867).
+ * Slack refuses messages whose blocks have too many characters together, and counts about 100 for each block. No page
+ * of it says so; its users have met limits of 13,200 and of 11,341 (slackapi/bolt-js#2509, #2867).
  */
 const MOST_CHARACTERS = 11_000;
 const BLOCK_CHARACTERS = 100;
