@@ -23,6 +23,7 @@ import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import type { Waiters } from '../http/streams.ts';
 import { keyOf } from '../http/server.ts';
+import { SKEW_SECONDS } from '../identity/keys.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Offer } from './offers.ts';
 import type { Outcomes } from './outcomes.ts';
@@ -121,7 +122,7 @@ export class GateCalls {
 
   /** @throws CountersignError `ENGINE_UNAVAILABLE`, `RATE_LIMITED`, … if it is not known whether the call was made */
   async call(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Told> {
-    const until = this.#until();
+    const until = this.#until(caller);
     const made = await this.make(caller, offer, args, exchange);
     return 'reply' in made ? made : await this.#outcome(caller, made, exchange, until);
   }
@@ -143,7 +144,7 @@ export class GateCalls {
 
   /** @param called the call that came with the reference, which must be the same */
   async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
-    const until = this.#until();
+    const until = this.#until(caller);
     const found = await this.findMatching(caller, reference, called);
     return 'reply' in found ? found : await this.#outcome(caller, found, exchange, until);
   }
@@ -190,9 +191,8 @@ export class GateCalls {
     const { tickets, waiters, outcomes } = this.#parts;
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
-      // A person whose token has ended is told nothing more.
-      while (end === undefined && !exchange.gone.aborted && Date.now() < caller.asker.until) {
-        const until = Math.min(this.#until(), caller.asker.until);
+      while (end === undefined && !exchange.gone.aborted && Date.now() < goodUntil(caller)) {
+        const until = this.#until(caller);
         const ended = outcomes.endOf(runId, { deadlineMs: Math.max(1, until - Date.now()), gone: exchange.gone });
         end = await this.#held(ended, made, exchange, until);
       }
@@ -204,8 +204,8 @@ export class GateCalls {
   }
 
   /** Calls are held from the arrival of their request on: clients count from there, too. */
-  #until(): number {
-    return Date.now() + this.#holdMs;
+  #until(caller: Caller): number {
+    return Math.min(Date.now() + this.#holdMs, goodUntil(caller));
   }
 
   #ticketOf(caller: Caller, called: Called): string {
@@ -315,6 +315,11 @@ export class GateCalls {
     this.#parts.onAnswer?.(statusOf(reply));
     return { reply };
   }
+}
+
+/** A person whose token has ended is told nothing more, and is no longer there. */
+function goodUntil({ asker }: Caller): number {
+  return asker.until + SKEW_SECONDS * 1_000;
 }
 
 export function idsOf({ asker, client }: Caller): Owner {

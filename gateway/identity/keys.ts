@@ -16,8 +16,8 @@ import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { OidcConfig } from '../../contracts/schemas/gateway.ts';
 
-/** Clocks of providers and gateways may differ by so much. */
-const SKEW_SECONDS = 30;
+/** Clocks of providers and gateways may differ by so much: a token counts for so long after its end. */
+export const SKEW_SECONDS = 30;
 const FRESH_MS = 600_000;
 const COOLDOWN_MS = 30_000;
 const LONGEST_KEPT_MS = 86_400_000;
