@@ -41,7 +41,8 @@ const LIST = verb({
   run: async ({ args: { server }, options: { tenant }, session }) =>
     await session(async ({ countersign, settings }) => {
       if (server === undefined) return await listCatalogs(countersign, tenant);
-      return toolsAnswer(await readCatalog(countersign.catalog(server, tenant), settings));
+      const handle = countersign.catalog(server, tenant);
+      return toolsAnswer(await readCatalog(handle, settings), await handle.ended());
     }),
 });
 
@@ -74,7 +75,7 @@ const SHOW = verb({
 
 async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
   const { told, stuck } = await toldOrRead(session, handle.workflowId, () => handle.snapshot());
-  if (stuck === undefined) return catalogAnswer(told, Date.now());
+  if (stuck === undefined) return catalogAnswer(told, Date.now(), await handle.ended());
   const { snapshot } = stuck.answers;
   if (snapshot === undefined) throw nothingOf(stuck, 'the catalog');
   return stuckAnswer(stuck, snapshot, (paint) => [catalogAnswer(snapshot, Date.now()).text(paint)]);

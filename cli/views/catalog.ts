@@ -4,6 +4,7 @@
  * 1. A definition is its server's text. It is shown whole, escaped, and with a bar before every line, so that no text
  *    of a server can pass for ours.
  */
+import { howToBeginAnew } from '../../client/catalog/catalog-handle.ts';
 import type { EffectiveVerdict } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import type {
@@ -81,13 +82,15 @@ function countsOf({ entries }: CatalogSnapshot) {
   return { tools: entries.length, missing, changed: entries.filter(hasDrifted).length };
 }
 
-export function toolsAnswer({ snapshot, verdicts }: CatalogReading): Answer {
+/** @param ended how the catalog was ended from outside */
+export function toolsAnswer({ snapshot, verdicts }: CatalogReading, ended?: string): Answer {
   const { tenant, server, status, policyVersion, entries } = snapshot;
   return {
     json: {
       tenant,
       server,
       status,
+      ...defined({ ended }),
       version: policyVersion,
       tools: entries.map((entry) => ({
         name: entry.name,
@@ -100,7 +103,8 @@ export function toolsAnswer({ snapshot, verdicts }: CatalogReading): Answer {
     },
     text: (paint) => {
       const head = `${paint('bold', visible(server))}  ${status}, version ${policyVersion}, ${count(entries.length, 'tool')}`;
-      return entries.length === 0 ? head : `${head}\n\n${toolTable({ snapshot, verdicts }, paint)}`;
+      const whole = ended === undefined ? head : `${head}\n${fields(paint, [endedRow(snapshot, ended)])}`;
+      return entries.length === 0 ? whole : `${whole}\n\n${toolTable({ snapshot, verdicts }, paint)}`;
     },
   };
 }
@@ -120,15 +124,25 @@ export function toolTable(
   return table(paint, [['TOOL', 'STATUS', 'SETTING', 'A CALL', 'BY'], ...rows]);
 }
 
-export function catalogAnswer(snapshot: CatalogSnapshot, now: number): Answer {
-  return { json: snapshot, text: (paint) => catalogText(snapshot, now, paint) };
+/** @param ended how the catalog was ended from outside */
+export function catalogAnswer(snapshot: CatalogSnapshot, now: number, ended?: string): Answer {
+  return {
+    json: { ...snapshot, ...defined({ ended }) },
+    text: (paint) => catalogText(snapshot, now, paint, ended),
+  };
 }
 
-function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): string {
+/** Nothing else tells it: a catalog that has ended is read as it was last. */
+function endedRow({ tenant, server }: CatalogSnapshot, ended: string): readonly [string, string] {
+  return ['ended', `from outside (${ended}), and takes no change: ${howToBeginAnew({ tenant, server })}`];
+}
+
+function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint, ended: string | undefined): string {
   const { tenant, server, status, connection, policyVersion, lastRefresh, newTools } = snapshot;
   const { tools, missing, changed } = countsOf(snapshot);
   const head = `${paint('bold', visible(server))}  ${paint(status === 'connected' ? 'green' : 'red', status)}`;
   const rows = [
+    ...(ended === undefined ? [] : [endedRow(snapshot, ended)]),
     ['tenant', visible(tenant)],
     ['url', given(connection?.url, visible)],
     ['credentials', connection?.credentials],

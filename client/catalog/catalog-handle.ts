@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Client, type WorkflowHandle, WithStartWorkflowOperation } from '@temporalio/client';
+import { type WorkflowHandle, WithStartWorkflowOperation } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -108,7 +108,7 @@ export class CatalogHandle {
       throw new CountersignError('CATALOG_INVALID', `The connection is not valid: ${path} ${reason}.`, { path });
     }
     const { client } = this.#engine;
-    if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
+    if (!anew) await this.#assertNotEnded();
     try {
       // A signature names one Temporal run, so that run must exist before anything is signed.
       if (this.#options.signer !== undefined) await this.#begin();
@@ -196,6 +196,27 @@ export class CatalogHandle {
     return await readDefinitions(this.#options.artifacts, snapshot);
   }
 
+  /** Returns how the catalog was ended from outside, such as `terminated`; undefined if it was not. */
+  async ended(): Promise<string | undefined> {
+    const last = await this.#engine.read(this, () => ifThere(async () => await this.#handle.describe()));
+    if (last === undefined || last.status.name === 'RUNNING') return undefined;
+    const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
+    // One that was never connected ends by itself.
+    return status === 'connected' || status === 'disconnected' ? last.status.name.toLowerCase() : undefined;
+  }
+
+  /**
+   * A catalog that was terminated from outside has lost all settings of its tools: a new one does not begin unseen.
+   * @throws CountersignError `CATALOG_VERSION_CONFLICT`
+   */
+  async #assertNotEnded(): Promise<void> {
+    const ended = await this.ended();
+    if (ended === undefined) return;
+    const { tenant, server } = this;
+    const message = `The catalog of ${server} was ended from outside (${ended}), and takes no change any more: ${howToBeginAnew(this)}`;
+    throw new CountersignError('CATALOG_VERSION_CONFLICT', message, { tenant, server });
+  }
+
   /** Returns a mark that every change of the catalog changes; does not wake it. @throws `CATALOG_NOT_FOUND` */
   async mark(): Promise<string> {
     const { runId, historyLength } = await this.#engine.read(this, async () => await this.#handle.describe());
@@ -219,9 +240,15 @@ export class CatalogHandle {
   }
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
-    return await this.#sent(name, message, async (sent, id) =>
-      this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
-    );
+    try {
+      return await this.#sent(name, message, async (sent, id) =>
+        this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
+      );
+    } catch (error) {
+      // One that has ended takes no update, and can still be read.
+      if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') await this.#assertNotEnded();
+      throw error;
+    }
   }
 
   /** Sends the message, signed if this client has a key and the catalog wants signatures. */
@@ -327,18 +354,10 @@ export function catalogStart(
   });
 }
 
-/**
- * A catalog that was terminated from outside has lost all settings of its tools: a new one does not begin unseen.
- * @throws CountersignError `CATALOG_VERSION_CONFLICT`
- */
-export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
-  const handle = client.workflow.getHandle(catalogId({ tenant, server }));
-  const last = await ifThere(async () => await handle.describe());
-  if (last === undefined || last.status.name === 'RUNNING') return;
-  const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
-  if (status !== 'connected' && status !== 'disconnected') return;
-  const message = `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`;
-  throw new CountersignError('CATALOG_VERSION_CONFLICT', message, { tenant, server });
+/** Says what to do about a catalog that was ended from outside. */
+export function howToBeginAnew({ tenant, server }: CatalogIdentity): string {
+  const at = `${server} --tenant ${shellWord(tenant)}`;
+  return `what was set of its tools is lost once Temporal forgets it. Keep it (countersign catalog export ${at} > FILE), connect the server anew (countersign catalog connect ${at} --as ID --anew), and bring it back (countersign catalog import FILE --as ID).`;
 }
 
 const FIRST_PAUSE_MS = 50;

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, BEN, changed, connected } from '../support/scenes/catalogs.ts';
-import { codeOf, factsOf } from '../support/world/run-record.ts';
+import { codeOf, factsOf, refusalOf } from '../support/world/run-record.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';
 import { during } from '../support/world/during.ts';
 import { useEngine, useWorld } from '../support/world/world.ts';
@@ -127,7 +127,15 @@ describe('how a catalog ends', () => {
     const message = { by: ANN, url: bank.url };
     expect(await codeOf(catalog.connect(message))).toBe('CATALOG_VERSION_CONFLICT');
     expect(entryOf(await catalog.snapshot(), 'pay')?.setting.enabled).toBe(false);
+    // It is there to be read, so no change is told that there is none.
+    for (const change of [catalog.refresh({ by: ANN }), catalog.disconnect({ by: ANN, expectedVersion: 2 })])
+      expect(await refusalOf(change)).toMatchObject({
+        code: 'CATALOG_VERSION_CONFLICT',
+        message: expect.stringContaining(`(countersign catalog export ${catalog.server} --tenant `),
+      });
+    expect(await catalog.ended()).toBe('terminated');
     expect(await catalog.connect(message, { anew: true })).toMatchObject({ status: 'applied', policyVersion: 1 });
+    expect(await catalog.ended()).toBeUndefined();
   });
 
   test('one that nobody ever connected may be connected later, by who may', async () => {

@@ -5,6 +5,7 @@ import { expect } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import { stringify } from 'yaml';
 import type { ConfigInput } from '../../../contracts/schemas/config.ts';
+import { catalogId } from '../../../domain/catalog/state.ts';
 import { LOOPBACK } from '../egress.ts';
 import { type CommandResult, documentOf, errorOf, type ReportedError, runCommand } from '../cli.ts';
 import { startEngine } from '../engine.ts';
@@ -33,6 +34,8 @@ export interface CatalogWorld {
   /** Tools of one server. The next refresh finds a change made here. */
   toolsOf(server: string): Tool[];
   close(server: string): Promise<void>;
+  /** Ends the catalog as a click in Temporal UI does. */
+  terminate(server: string): Promise<void>;
   cli(line: string, input?: string): Promise<CommandResult>;
   /** Runs a command of `catalog` that must succeed, with --json. */
   json<T>(line: string, input?: string): Promise<T>;
@@ -84,6 +87,8 @@ export async function startCatalogWorld(names: readonly string[]): Promise<Catal
     directory: engine.directory,
     toolsOf: (name) => found(name).tools,
     close: async (name) => found(name).server.close(),
+    terminate: async (server) =>
+      void (await service.client.workflow.getHandle(catalogId({ tenant: 'default', server })).terminate('by mistake')),
     cli: async (line, input = '') => {
       const { address, namespace } = engine.server;
       const args = [...line.split(' '), '--address', address, '--namespace', namespace];
