@@ -22,6 +22,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
 import { OneAnswer } from '../cache/one-answer.ts';
+import { RESULT_TOOL } from './replies.ts';
 
 export interface Offer {
   readonly name: string;
@@ -58,7 +59,7 @@ export class Offers {
   async of(tenant: string, server?: string): Promise<readonly Offer[]> {
     const { snapshots, unread } = await this.#catalogs.connectedIn(tenant, this.#wanted(server));
     // Names depend on which tools stand side by side: of an incomplete list a name could mean another server's tool.
-    if (unread.length > 0) throw unreadable(unread);
+    if (unread.length > 0) throw unreadable(unread, server === undefined);
     const read = await Promise.all(snapshots.map(async (snapshot) => await this.#part(snapshot)));
     const trusted = new Map(read.map((part) => [part.tools.server, part.isTrusted]));
     return assembleToolset(read).map(({ modelName, server: of, definition }) => ({
@@ -86,8 +87,10 @@ export class Offers {
   }
 }
 
-function unreadable(servers: readonly string[]): CountersignError {
-  const message = `The catalogs of ${servers.map(visible).join(', ')} cannot be read now. Nothing was run; try again, or use the address of one server.`;
+/** @param isOfAll true at the address of all servers */
+function unreadable(servers: readonly string[], isOfAll: boolean): CountersignError {
+  const other = isOfAll ? ', or use the address of another server alone' : '';
+  const message = `The catalogs of ${servers.map(visible).join(', ')} cannot be read now, and this request ran nothing. Try again${other}. What became of an earlier call says ${RESULT_TOOL} with its reference.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message);
 }
 

@@ -6,6 +6,7 @@ import { Offers } from '../../../gateway/gate/offers.ts';
 import { catalogEntry, catalogSnapshot, toolSetting } from '../../support/builders/catalog.ts';
 import { toolDefinition } from '../../support/builders/tool.ts';
 import { heldBytes } from '../../support/heap.ts';
+import { refusalOf } from '../../support/refusal.ts';
 
 const NAMES = Array.from({ length: 200 }, (_, index) => `tool-${index}`);
 const entries = NAMES.map((name) => catalogEntry({ name, setting: toolSetting() }));
@@ -47,4 +48,22 @@ test('of a catalog that is refreshed again and again only the newest definitions
   // The definitions of one state have about a megabyte.
   expect(heldBytes() - before).toBeLessThan(8 * 2 ** 20);
   expect(await offers.of('acme')).toHaveLength(200);
+});
+
+test('where a catalog cannot be read, a client is told what it still can do, and not to go where it is already', async () => {
+  const catalogs = {
+    connectedIn: async () => ({ snapshots: [], unread: ['bank'] }),
+    definitionsIn: async () => [],
+    isTrusted: () => undefined,
+  };
+  const offers = new Offers(catalogs, undefined);
+  const all = await refusalOf(offers.of('acme'));
+  const one = await refusalOf(offers.of('acme', 'bank'));
+  for (const { code, message } of [all, one])
+    expect({ code, message }).toEqual({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringContaining('countersign_result'),
+    });
+  expect(all.message).toContain('address of another server');
+  expect(one.message).not.toContain('address');
 });
