@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
 import { detailOf } from '../../http/problem.ts';
-import { foreign, foreignList } from '../kit/faithful.ts';
+import { foreign } from '../kit/faithful.ts';
 import { csrf, hidden, problemView, wrongField } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
@@ -35,13 +35,21 @@ export const COUNTS: readonly (readonly [keyof CatalogCounts, string])[] = [
 
 export function catalogsView({ page, viewer, mayConnect, servers, refused, now }: CatalogsPage): Html {
   const { catalogs, unread } = page;
-  const free = servers.filter((name) => catalogs.every(({ server }) => server !== name));
+  const taken = new Set([...unread, ...catalogs.map(({ server }) => server)]);
+  const free = servers.filter((name) => !taken.has(name));
   return markup`<div class="head">
       <h1>Catalogs <span class="count">${catalogs.length}</span></h1>
     </div>
-    ${unread.length > 0 && markup`<p class="banner warning">No answer from the catalogs of ${foreignList(unread)}. Load the page again.</p>`}
-    ${catalogs.length === 0 ? emptyView(mayConnect) : tableView(catalogs, now)}
+    ${unread.length > 0 && unreadView(unread)}
+    ${taken.size === 0 && emptyView(mayConnect)}${catalogs.length > 0 && tableView(catalogs, now)}
     ${mayConnect && connectView(viewer, free, refused)}`;
+}
+
+function unreadView(unread: readonly string[]): Html {
+  const names = unread.map(
+    (server, index) => markup`${index > 0 && ', '}<a href="${catalogPath(server)}">${foreign(server)}</a>`,
+  );
+  return markup`<p class="banner warning">No answer from the catalogs of ${names}. Load the page again; where that does not help, the page of such a catalog says why.</p>`;
 }
 
 function emptyView(mayConnect: boolean): Html {

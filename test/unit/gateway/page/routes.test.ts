@@ -117,6 +117,9 @@ function source(): PageSource {
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
       ...noCatalogs,
+      get servers() {
+        return catalogs.servers;
+      },
       list: async (...asked) => await catalogs.list(...asked),
       mayConnect: (...asked) => catalogs.mayConnect(...asked),
       read: async (...asked) => await catalogs.read(...asked),
@@ -1295,6 +1298,16 @@ describe('a catalog', () => {
     expect(told).toMatchObject([
       { kind: 'tools', body: { expectedVersion: 3, changes: [{ tool: 'order', requiresApproval: false }] } },
     ]);
+  });
+
+  test('that cannot be read is no missing one: the list leads to its page, and offers nobody to connect it', async () => {
+    const list = async () => ({ catalogs: [], unread: ['shop'] });
+    catalogs = { ...noCatalogs, servers: ['shop', 'books'], mayConnect: () => true, list };
+    const { body } = await ask('/catalogs');
+    expect(body).toMatch(/No answer from the catalogs of <a href="\/catalogs\/shop">/);
+    expect(body).not.toContain('No catalog yet');
+    expect(body).toContain('<option value="books">');
+    expect(body).not.toContain('<option value="shop">');
   });
 
   test('is connected by a form that keeps every field and the reason where it was refused', async () => {
