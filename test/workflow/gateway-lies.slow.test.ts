@@ -5,6 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { QUERIES, SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
+import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type Caller, callerOf, startTestGateway, startTestProvider } from '../support/scenes/gateway-world.ts';
@@ -102,8 +103,10 @@ test('a run that shows no requests, or those of another run, hides nobody else f
 test('a run that shows no state, ledger or conversation is told so by API and pages, and one whose entries are new is shown', async () => {
   const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'true' } }] }, { text: 'done' }]);
   await openRequests(run);
+  const handle = world.client.workflow.getHandle(run.runId);
+  // A run between two workflow tasks refuses a query, and answers the next one.
   const ask = async (query: string) =>
-    await world.client.workflow.getHandle(run.runId).query<object, [number, number]>(query, 0, 100);
+    await until(async () => await handle.query<object, [number, number]>(query, 0, 100), { what: query });
   const genuine = {
     state: await ask(QUERIES.state),
     ledger: await ask(QUERIES.ledger),
@@ -147,6 +150,31 @@ test('a run that shows no state, ledger or conversation is told so by API and pa
     const answered = [[path, 412, 'DIGEST_MISMATCH']];
     expect([lie, await told(`nonsense-${index}`, { ...genuine, ...lie }, [path])]).toEqual([lie, { answered, page }]);
   }
+  await run.stop({ by: 'ann', reason: 'seen' });
+});
+
+test('whoever watches a run that shows the requests of another one, or no state, is told so, and reads none of them', async () => {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'true' } }] }, { text: 'done' }]);
+  const requests = await openRequests(run);
+  const entries = await run.ledger();
+  const ledger = { from: 0, total: entries.length, head: entries.at(-1)?.hash, entries };
+  const end = await lying('agentRun', 'lie-watched', { ledger, requests, state: null });
+  const watches = [
+    [{ details: true }, 'list of its requests'],
+    [{ onTasks: () => undefined }, 'state'],
+  ] as const;
+  for (const [options, what] of watches) {
+    const events: RunEvent[] = [];
+    const watching = async (): Promise<void> => {
+      for await (const event of world.countersign.run('lie-watched').watch(options)) events.push(event);
+    };
+    await expect(watching()).rejects.toMatchObject({
+      code: 'DIGEST_MISMATCH',
+      message: expect.stringContaining(`lie-watched shows is no ${what}.`),
+    });
+    expect(events.filter(({ request }) => request !== undefined)).toEqual([]);
+  }
+  await end();
   await run.stop({ by: 'ann', reason: 'seen' });
 });
 
