@@ -199,10 +199,12 @@ export class CatalogHandle {
   /** Returns how the catalog was ended from outside, such as `terminated`; undefined if it was not. */
   async ended(): Promise<string | undefined> {
     const last = await this.#engine.read(this, () => ifThere(async () => await this.#handle.describe()));
-    if (last === undefined || last.status.name === 'RUNNING') return undefined;
+    if (last?.closeTime === undefined) return undefined;
     const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
     // One that was never connected ends by itself.
-    return status === 'connected' || status === 'disconnected' ? last.status.name.toLowerCase() : undefined;
+    return status === 'connected' || status === 'disconnected'
+      ? last.status.name.toLowerCase().replaceAll('_', ' ')
+      : undefined;
   }
 
   /**
@@ -357,7 +359,7 @@ export function catalogStart(
 /** Says what to do about a catalog that was ended from outside. */
 export function howToBeginAnew({ tenant, server }: CatalogIdentity): string {
   const at = `${server} --tenant ${shellWord(tenant)}`;
-  return `what was set of its tools is lost once Temporal forgets it. Keep it (countersign catalog export ${at} > FILE), connect the server anew (countersign catalog connect ${at} --as ID --anew), and bring it back (countersign catalog import FILE --as ID).`;
+  return `what was set for its tools is lost once Temporal forgets it. Keep it (countersign catalog export ${at} > FILE), connect the server anew (countersign catalog connect ${at} --as ID --anew), and bring it back (countersign catalog import FILE --as ID).`;
 }
 
 const FIRST_PAUSE_MS = 50;

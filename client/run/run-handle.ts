@@ -33,11 +33,12 @@ import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
-import { type Advance, type RunResult, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { Advance, RunResult, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { readShown } from '../engine/answers.ts';
+import { notShown } from '../engine/answers.ts';
 import { askWorkflow, assertFields, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import {
@@ -84,7 +85,9 @@ export class RunHandle {
   }
 
   async state(): Promise<RunState> {
-    return readShown(RunState, await this.#query(QUERIES.state), this.runId, 'state');
+    const state = await this.#query<RunState>(QUERIES.state);
+    if (isFields(state)) return state;
+    throw notShown(this.runId, 'state');
   }
 
   /**
@@ -273,8 +276,7 @@ export class RunHandle {
   async messages(page: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
     assertFields(page, 'messages', '{ from, to }');
     const { from, to } = page;
-    const answer = await this.#query(QUERIES.transcript, from, to);
-    return readShown(TranscriptPage, answer, this.runId, 'part of its conversation').messages;
+    return (await this.#query<TranscriptPage>(QUERIES.transcript, from, to)).messages;
   }
 
   /**
@@ -317,8 +319,8 @@ export class RunHandle {
     return { workflowId: this.runId, artifacts: this.#artifacts };
   }
 
-  async #query(name: string, ...args: readonly number[]): Promise<unknown> {
-    return await this.#engine.query(this.runId, () => askWorkflow<unknown>(this.#handle, name, ...args));
+  async #query<T>(name: string, ...args: readonly number[]): Promise<T> {
+    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name, ...args));
   }
 
   async #answer<T>(purpose: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome', message: Answer): Promise<T> {

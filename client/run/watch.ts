@@ -16,8 +16,7 @@ import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
-import { type LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
-import { readShown } from '../engine/answers.ts';
+import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
@@ -73,8 +72,7 @@ export async function* watchRun(
         if (ended) break;
         if (tasksOf !== undefined) {
           const execution = client.workflow.getHandle(workflowId, runId);
-          const answer = await read(() => askWorkflow<unknown>(execution, QUERIES.state));
-          const { tasks = [] } = readShown(RunState, answer, workflowId, 'state');
+          const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
           tasksOf(tasks);
         }
         const waiting = wait();

@@ -230,11 +230,12 @@ export const OrganisationPolicy = z.strictObject({
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 
+const named = { ids: z.array(Identifier), groups: z.array(Identifier) };
+
 /** One approver list of a layer that asks. Every clause must be met; one person may count for more than one. */
 export const ApproverClause = z.strictObject({
   layer: z.enum(['organisation', 'catalog', 'run', 'default']),
-  ids: z.array(Identifier),
-  groups: z.array(Identifier),
+  ...named,
   /** Number of different people; absent means one. */
   need: z.int().min(2).optional(),
   /** People who do not count although named: four eyes. */
@@ -242,7 +243,12 @@ export const ApproverClause = z.strictObject({
   /** Rights besides approving and rejecting; a rule permits what all of its clauses permit. */
   may: z.array(DecisionRight).optional(),
   /** Later approvers: `need` and `not` stay. */
-  escalate: Escalation.optional(),
+  escalate: z
+    .union([
+      z.strictObject({ afterSeconds: DeadlineSeconds, add: z.strictObject(named) }),
+      z.strictObject({ afterSeconds: DeadlineSeconds, replace: z.strictObject(named) }),
+    ])
+    .optional(),
   /** Extents of remembered approvals; a rule permits what all of its clauses permit. */
   remember: z.array(RememberScope).optional(),
 });

@@ -1,5 +1,7 @@
 /** An answer of a run is used once it is known to be its requests: anybody may run a workflow that answers in any way. */
 import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { hasForm } from '../../../../client/engine/answers.ts';
 import { readRequests } from '../../../../client/run/shown-requests.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
@@ -12,6 +14,9 @@ function told(over: object): object {
   const request = { ...GENUINE, ...over };
   return { ...request, digest: requestDigest({ ...request, target: request }) };
 }
+
+const [CLAUSE] = GENUINE.approvers.allOf;
+const LATER_NOBODY = { allOf: [{ ...CLAUSE, escalate: { afterSeconds: 1, add: {} } }] };
 
 const read = (answer: unknown) => readRequests(GENUINE.workflowId, answer);
 
@@ -42,6 +47,7 @@ describe('is no list of requests', () => {
     ['a kind that nobody knows', [told({ about: { kind: 'quote' } })]],
     ['a kind with the name of a property', [told({ about: { kind: 'constructor' } })]],
     ['more faults than zod can list', [told({ rules: Array.from({ length: 200_000 }, () => 0) })]],
+    ['later approvers who are nobody', [told({ approvers: LATER_NOBODY })]],
     ['questions that are not there', [told({ about: { kind: 'input' } })]],
     ['arguments without an end', [{ ...GENUINE, arguments: deep(1_000) }]],
     ['a genuine request of another run', [told({ workflowId: 'another' })]],
@@ -54,4 +60,18 @@ describe('is no list of requests', () => {
 
 test('a request that is not the one its digest names is told by its call (INV-G2)', () => {
   expect(() => read([{ ...told({}), arguments: { amount: 9 } }])).toThrow(`call ${GENUINE.callId} is not the one`);
+});
+
+test('an answer of very many values is not looked at one by one: zod lists all that is wrong, which takes gigabytes', () => {
+  let looked = 0;
+  const schema = z.array(
+    z.custom(() => {
+      looked += 1;
+      return false;
+    }),
+  );
+  expect(hasForm(schema, Array(400_000).fill(0))).toBe(false);
+  expect(looked).toBe(0);
+  expect(hasForm(schema, [0, 0])).toBe(false);
+  expect(looked).toBe(2);
 });
