@@ -46,9 +46,9 @@ const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
 /**
  * Slack refuses messages whose blocks have too many characters together, and counts about 100 for each block. No page
- * of it says so; its users have met limits of 13,200 and of 11,341 (slackapi/bolt-js#2509, #2867).
+ * of it says so; messages have been refused at 13,200 and at 11,341 (slackapi/bolt-js#2509, #2867).
  */
-const MOST_CHARACTERS = 11_000;
+const MOST_CHARACTERS = 10_000;
 const BLOCK_CHARACTERS = 100;
 /** Limits of the text of a header, and of what is asked once more behind a button. */
 const HEADER_CHARACTERS = 150;

@@ -90,7 +90,7 @@ export class Offers {
 /** @param isOfAll true at the address of all servers */
 function unreadable(servers: readonly string[], isOfAll: boolean): CountersignError {
   const other = isOfAll ? ', or use the address of another server alone' : '';
-  const message = `The catalogs of ${servers.map(visible).join(', ')} cannot be read now, and this request ran nothing. Try again${other}. What became of an earlier call says ${RESULT_TOOL} with its reference.`;
+  const message = `The catalogs of ${servers.map(visible).join(', ')} cannot be read now, and this request ran nothing. Try again${other}. With its reference, ${RESULT_TOOL} says what became of an earlier call.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message);
 }
 

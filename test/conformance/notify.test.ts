@@ -511,7 +511,7 @@ describe('Slack', () => {
     expect(server.posts[1]?.texts.join()).toContain('t1.c0');
   });
 
-  test.each([100, 400, 500])('so it is with buttons below arguments of %d characters', async (size) => {
+  test.each([400, 500])('so it is with buttons below arguments of %d characters', async (size) => {
     const { server, channel } = await slack({ buttons: true });
     const tool = { server: 'payments-production', tool: 'transfer_money_between_accounts' };
     const answerable = { digest: 'd'.repeat(64), runId: 'r'.repeat(36), isWhole: true };

@@ -140,13 +140,13 @@ function confirmsIn(elements: unknown): string[] {
 
 /**
  * Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section, 300 of what is asked once more; markup in
- * our own lines alone. All blocks together may have about 13,200 characters, of which each block takes about 100: no page
+ * our own lines alone. All blocks together may have about 11,300 characters, of which each block takes about 100: no page
  * of Slack says so, and its users have measured it (slackapi/bolt-js#2509).
  */
 function problemsIn({ body }: SlackPost): string[] {
   const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];
   const problems = blocks.length > 50 ? ['more than 50 blocks'] : [];
-  if (textsIn(blocks).join('').length + 100 * blocks.length > 13_200) problems.push('msg_blocks_too_long');
+  if (textsIn(blocks).join('').length + 100 * blocks.length > 11_300) problems.push('msg_blocks_too_long');
   for (const { type, text, elements } of blocks) {
     if (type === 'context' && textsIn(elements).some(({ length }) => length > 3_000))
       problems.push('context is too long');

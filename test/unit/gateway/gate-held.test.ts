@@ -51,6 +51,7 @@ test('a call is held until its token counts no more, and its client is then told
   const { ends, told } = heldFor(end);
   expect(statusOf((await told()).reply)).toBe('running');
   expect(ends).toHaveLength(1);
+  expect(ends[0]).toBeGreaterThanOrEqual(end);
   expect(ends[0]).toBeLessThanOrEqual(end + (SKEW_SECONDS + 1) * 1_000);
 });
 
