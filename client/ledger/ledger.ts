@@ -42,7 +42,7 @@ export async function ledgerPage(client: Client, source: LedgerSource, from: num
  * asked would be read again and again.
  * @throws CountersignError `DIGEST_MISMATCH`
  */
-function pageIn<Page>(answer: unknown, list: 'entries' | 'messages', from: number, workflowId: string): Page {
+export function pageIn<Page>(answer: unknown, list: 'entries' | 'messages', from: number, workflowId: string): Page {
   // Sound for answers of our workflows; what else is wrong in an answer of another one shows where it is read.
   if (isFields(answer) && Array.isArray(answer[list]) && Number(answer['from']) >= from) return answer as Page;
   throw notShown(workflowId, list === 'entries' ? 'part of its ledger' : 'part of its conversation');

@@ -45,6 +45,7 @@ import {
   type ArtifactReader,
   ledgerLines,
   type LedgerSource,
+  pageIn,
   readConversation,
   readEntries,
   readPinnedTools,
@@ -276,7 +277,8 @@ export class RunHandle {
   async messages(page: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
     assertFields(page, 'messages', '{ from, to }');
     const { from, to } = page;
-    return (await this.#query<TranscriptPage>(QUERIES.transcript, from, to)).messages;
+    const answer = await this.#query<unknown>(QUERIES.transcript, from, to);
+    return pageIn<TranscriptPage>(answer, 'messages', from, this.runId).messages;
   }
 
   /**
