@@ -155,12 +155,10 @@ export class Tickets {
   async starterOf(runId: string): Promise<Starter | undefined> {
     const described = await this.#described(runId);
     if (described === undefined) return undefined;
-    const { typedSearchAttributes: read, memo, startTime, closeTime, raw } = described;
+    const { typedSearchAttributes: read, memo, closeTime } = described;
     const ticketId: unknown = memo?.[TICKET_MEMO];
-    // A run that has continued as new began with its first execution.
-    const first = raw.workflowExtendedInfo?.originalStartTime ?? undefined;
     return {
-      startedAt: first === undefined ? startTime : new Date(tsToMs(first)),
+      startedAt: begunAt(described),
       ...defined({ endedAt: closeTime }),
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
@@ -229,7 +227,14 @@ export class Tickets {
   }
 }
 
-function ticketIn({ workflowId, runId: execution, startTime, memo, type }: WorkflowExecutionDescription): Ticket {
+/** What has continued as new, or was reset, began with its first execution. */
+function begunAt({ startTime, raw }: WorkflowExecutionDescription): Date {
+  const first = raw.workflowExtendedInfo?.originalStartTime ?? undefined;
+  return first === undefined ? startTime : new Date(tsToMs(first));
+}
+
+function ticketIn(described: WorkflowExecutionDescription): Ticket {
+  const { workflowId, runId: execution, memo, type, raw } = described;
   if (type !== TICKET_WORKFLOW) {
     const message = `Workflow ${workflowId} is no ticket: something else was started under its id. Stop it, and make the call again.`;
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId: workflowId });
@@ -238,7 +243,8 @@ function ticketIn({ workflowId, runId: execution, startTime, memo, type }: Workf
   return {
     ticketId: workflowId,
     execution,
-    runId: typeof named === 'string' ? named : runOfTicket(execution),
-    ageMs: Date.now() - startTime.getTime(),
+    // A ticket that was reset stays that of its call: another run id would make the call a second time.
+    runId: typeof named === 'string' ? named : runOfTicket(raw.workflowExecutionInfo?.firstRunId || execution),
+    ageMs: Date.now() - begunAt(described).getTime(),
   };
 }

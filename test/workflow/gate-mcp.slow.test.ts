@@ -4,6 +4,7 @@ import type { CallToolResult, Client } from '@modelcontextprotocol/client';
 import { startGateWorld } from '../support/scenes/gate-world.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 import { during } from '../support/world/during.ts';
+import { resetRun } from '../support/world/reset.ts';
 
 let client: Client;
 
@@ -200,6 +201,19 @@ test('what waits outlives the gateway and the workers', async () => {
   expect(await call(back, 'pay', args)).toMatchObject({ status: 'succeeded', reference });
   expect(scene.bank.callsFor('restarted')).toHaveLength(1);
   client = back;
+});
+
+test('a ticket that was reset stays that of its call: an equal call makes no second one', async () => {
+  const args = { purpose: 'reset' };
+  const { reference } = await call(client, 'pay', args);
+  const { client: temporal } = scene.world;
+  const { memo } = await temporal.workflow.getHandle(reference).describe();
+  await resetRun(temporal, { workflowId: String(memo?.['countersignTicket']) });
+  expect(await call(client, 'pay', args)).toMatchObject({ status: 'waiting', reference });
+  await approve(reference);
+  expect(await call(client, 'pay', args)).toMatchObject({ status: 'succeeded', reference });
+  expect((await call(client, 'pay', args)).reference).not.toBe(reference);
+  expect(scene.bank.callsFor('reset')).toHaveLength(1);
 });
 
 test('a client that goes while its call runs gets the outcome of that call when it comes back', async () => {
