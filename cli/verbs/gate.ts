@@ -1,6 +1,7 @@
 /** Implements `countersign gate`: the gate as an MCP server over standard input and output. */
 import { GateConfig } from '../../contracts/schemas/gateway.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { Name } from '../../contracts/schemas/json.ts';
 import { Dispatch, Initiator } from '../../contracts/schemas/run-spec.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -38,8 +39,15 @@ export const GATE = verb({
   examples: ['gate --as ann', 'gate --as ann --group support --server tickets --pages https://approvals.example.com'],
   note: 'Over HTTP, for agents that connect by themselves: gateway.gate in countersign.yaml (docs/guide/gate.md).',
   run: async ({ options, terminal, session }) => {
-    const { as: id, group = [], tenant, server, client = 'stdio', hold, dispatch, pages } = options;
+    const { as: id, group = [], tenant, client = 'stdio', hold, dispatch, pages } = options;
     const initiator = parseAs(Initiator, { id, groups: [...group], ...defined({ tenant }) }, 'USAGE', 'caller');
+    const server = parseAs(Name.optional(), options.server, 'USAGE', 'name of the server');
+    const gate = parseAs(
+      GateConfig,
+      { holdSeconds: Math.ceil(hold), ...defined({ dispatch }) },
+      'USAGE',
+      'time of --hold',
+    );
     const origin = originOf(pages);
     // These modules take time to load, so other commands do without them.
     const { Catalogs } = await import('../../gateway/catalog/catalogs.ts');
@@ -59,7 +67,7 @@ export const GATE = verb({
         },
       };
       const parts = createGate({
-        gate: parseAs(GateConfig, { holdSeconds: Math.ceil(hold), ...defined({ dispatch }) }, 'USAGE', 'options'),
+        gate,
         countersign,
         catalogs: new Catalogs(countersign, said),
         artifacts: artifactReader(artifacts),

@@ -83,6 +83,8 @@ test.each([
   ['a deadline of nothing', ['show', 'run-1', '--deadline', '0'], '--deadline'],
   ['a port that is none', ['dev', '--port', '70000'], '--port'],
   ['a role that is none', ['worker', '--role', 'most'], 'all, runs, tools'],
+  ['a server that is none', ['gate', '--as', 'ann', '--server', 'a b'], 'name of the server'],
+  ['a longer hold than there is', ['gate', '--as', 'ann', '--hold', '3601'], '--hold'],
   ['a pair without a value', ['start', 'spec.json', '--authorization', 'tickets'], 'name=value'],
   ['the same pair twice', ['start', 'spec.json', '--sealing-key', 'a=1', '--sealing-key', 'a=2'], 'twice'],
   ['a change of a catalog by nobody', ['catalog', 'deny', 'files', 'pay'], '--as'],
