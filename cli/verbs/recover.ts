@@ -12,6 +12,7 @@ import { livingHistory } from '../../client/run/recovery.ts';
 import { failingTask } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import * as option from '../session/options.ts';
 import { inTime, type Session } from '../session/session.ts';
 import { readingOptions, toldOf } from '../session/stuck-run.ts';
@@ -43,6 +44,16 @@ export const RECOVER = verb({
   },
 });
 
+function ended(runId: string): CountersignError {
+  const catalog = catalogOf(runId);
+  if (catalog === undefined)
+    return new CountersignError('RUN_CLOSED', `Run ${runId} has ended; there is nothing to recover.`, { runId });
+  const { tenant, server } = catalog;
+  const at = `${server} --tenant ${shellWord(tenant)}`;
+  const message = `The catalog of ${server} has ended; there is nothing to recover. What can be read of it: countersign catalog show ${at}, and countersign ledger ${lastWord(runId)}. Connect the server anew (countersign catalog connect ${at} --as ID --anew), and make again what was set, denials first.`;
+  return new CountersignError('RUN_CLOSED', message, { runId });
+}
+
 async function recovered(
   session: Session,
   runId: string,
@@ -51,8 +62,7 @@ async function recovered(
   const { client, countersign, settings } = session;
   const living = await inTime(session, async () => await livingHistory(client, runId, catalogOf(runId)));
   const { history, runId: execution, isOpen } = living;
-  if (!isOpen)
-    throw new CountersignError('RUN_CLOSED', `Run ${runId} has ended; there is nothing to recover.`, { runId });
+  if (!isOpen) throw ended(runId);
   const replaying = await readingOptions(settings, client.options.namespace);
   const { answersOf, soundnessOf } = await import('../../workers/replay/replayed-run.ts');
   const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');

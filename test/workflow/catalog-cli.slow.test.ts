@@ -13,7 +13,7 @@ import { HOSTILE, type ListedTools, startCatalogWorld } from '../support/scenes/
 import { during } from '../support/world/during.ts';
 
 // A server of its own for each: what a test changes, no other test sees.
-const world = during(() => startCatalogWorld(['life', 'shop', 'drift', 'limited', 'files', 'older', 'locked', 'gone']));
+const world = during(() => startCatalogWorld(['life', 'shop', 'drift', 'limited', 'files', 'older', 'locked']));
 
 test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, disconnect, and all of it in the ledger', async () => {
   expect(await world.refusal('list life')).toMatchObject([
@@ -329,24 +329,6 @@ describe('a file', () => {
       { code: 'CATALOG_INVALID', facts: { path: '[0].status' } },
     ]);
   });
-});
-
-test('a catalog that was terminated is shown as ended, and what it leads to brings back what was set', async () => {
-  await world.json('connect gone --as ann');
-  await world.json('deny gone pay --as ann');
-  await world.terminate('gone');
-  const way = 'countersign catalog export gone --tenant default > FILE';
-  for (const verb of ['show', 'list']) {
-    expect(await world.json(`${verb} gone`)).toMatchObject({ status: 'connected', ended: 'terminated' });
-    expect((await world.cli(`catalog ${verb} gone`)).out).toContain(way);
-  }
-  const refusal = { code: 'CATALOG_VERSION_CONFLICT', message: expect.stringContaining(way) };
-  expect(await world.refusal('disable gone lookup --as ann')).toMatchObject([5, refusal]);
-  const file = (await world.cli('catalog export gone')).out;
-  await world.json('connect gone --as ann --anew');
-  await world.json('import - --as ann', file);
-  expect(await world.tool('gone', 'pay')).toMatchObject({ setting: { denied: true } });
-  expect(await world.json('show gone')).not.toHaveProperty('ended');
 });
 
 describe('what is refused changes nothing', () => {
