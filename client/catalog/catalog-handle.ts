@@ -22,6 +22,7 @@ import {
   type CatalogDecisionInput,
   CatalogDisconnect,
   type CatalogDisconnectInput,
+  CatalogEntry,
   CatalogRefresh,
   type CatalogRefreshInput,
   CatalogSnapshot,
@@ -236,7 +237,7 @@ export class CatalogHandle {
     const unchanged = CatalogUnchanged.safeParse(answer);
     if (unchanged.success) return unchanged.data;
     const { tenant, server } = this;
-    if (hasForm(CatalogSnapshot, answer) && answer.tenant === tenant && answer.server === server) return answer;
+    if (isSnapshot(answer) && answer.tenant === tenant && answer.server === server) return answer;
     const message = `What ${this.workflowId} shows is no catalog of server ${server}, so somebody else may answer in its place. See the workflow in Temporal UI.`;
     throw new CountersignError('CATALOG_UNAVAILABLE', message, { tenant, server });
   }
@@ -356,7 +357,13 @@ export function catalogStart(
   });
 }
 
-/** Says what to do about a catalog that was ended from outside. */
+const Frame = CatalogSnapshot.extend({ entries: z.array(z.unknown()) });
+
+/** Looks at entries one by one, and ends at the first that is none: there may be very many. */
+function isSnapshot(answer: unknown): answer is CatalogSnapshot {
+  return hasForm(Frame, answer) && answer.entries.every((entry) => hasForm(CatalogEntry, entry));
+}
+
 export function howToBeginAnew({ tenant, server }: CatalogIdentity): string {
   const at = `${server} --tenant ${shellWord(tenant)}`;
   return `what was set for its tools is lost once Temporal forgets it. Keep it (countersign catalog export ${at} > FILE), connect the server anew (countersign catalog connect ${at} --as ID --anew), and bring it back (countersign catalog import FILE --as ID).`;

@@ -21,7 +21,7 @@ export function hasForm<T>(schema: z.ZodType<T>, answer: unknown): answer is T {
 }
 
 /** Zod lists all that is wrong: of a million values, that takes seconds and gigabytes. */
-const MOST_VALUES = 150_000;
+const MOST_VALUES = 250_000;
 
 /** Counts the values within a value, and no more than one beyond `most`. */
 function valuesIn(value: unknown, most: number): number {
