@@ -25,6 +25,8 @@ import type { Reading } from './reading.ts';
 
 const MOST_KEPT_BYTES = 33_554_432;
 const PAGE = 200;
+/** More than a run of 10,000 turns has. A workflow that only claims to be a run may have messages without an end. */
+const MOST_MESSAGES = 100_000;
 /** A run that does not name an artifact is not read again for it so soon. */
 const MISSED_MS = 2_000;
 
@@ -143,7 +145,7 @@ export class Records {
       const messages = await run.conversation({ from: read, most: PAGE });
       for (const ref of messages.flatMap(refsIn)) refs.set(ref.sha256, ref);
       read += messages.length;
-      if (messages.length < PAGE) return { refs, read, execution };
+      if (messages.length < PAGE || read >= MOST_MESSAGES) return { refs, read, execution };
     }
   }
 }

@@ -112,6 +112,25 @@ test('an artifact of a run that was reset is found where the conversation was as
   await expect(read('c')).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });
 });
 
+test('a conversation without an end is not read for ever', async () => {
+  const { row } = known();
+  let asked = 0;
+  const conversation = async ({ most }: { readonly most: number }): Promise<readonly Message[]> => {
+    asked += 1;
+    if (asked > 1_000) throw new Error('read on and on');
+    return await Promise.resolve(Array.from({ length: most }, () => messageWith('a'.repeat(64))));
+  };
+  const records = new Records({
+    reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
+    opened: { state: async () => STATE },
+    // Sound: only the conversation is read.
+    countersign: { run: () => ({ conversation }) } as unknown as Countersign,
+    artifacts: { get: async () => new Uint8Array(1) },
+  });
+  const read = records.artifact(asker({ id: 'zoe' }), 'run-1', 'b'.repeat(64));
+  await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });
+});
+
 test('what was read of a conversation is not read again, whatever hashes somebody asks for', async () => {
   const { row } = known();
   const said = [messageWith('a'.repeat(64))];
