@@ -227,7 +227,7 @@ export class Tickets {
   }
 }
 
-/** What has continued as new, or was reset, began with its first execution. */
+/** A run that continued as new, and a ticket that was reset, began with their first execution. */
 function begunAt({ startTime, raw }: WorkflowExecutionDescription): Date {
   const first = raw.workflowExtendedInfo?.originalStartTime ?? undefined;
   return first === undefined ? startTime : new Date(tsToMs(first));
