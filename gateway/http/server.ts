@@ -124,8 +124,8 @@ export async function createServer({
     connectionTimeout: 0,
     keepAliveTimeout: 72_000,
     http: { headersTimeout: limits.requestSeconds * 1_000 },
-    // Run ids may be long.
-    routerOptions: { maxParamLength: 1_000 },
+    // Run ids may be long. Clients often write the gate's address with a slash at its end.
+    routerOptions: { maxParamLength: 1_000, ignoreTrailingSlash: true },
     genReqId: requestIdOf,
     // Paths that the router does not take; no hook runs for them.
     frameworkErrors: (error, request, reply) =>

@@ -93,6 +93,20 @@ test.each([
   expect((await post(token, path)).status).toBe(status);
 });
 
+test('an address that ends with a slash is the same address: many clients write it so', async () => {
+  for (const path of ['/mcp/', '/mcp/bank/']) {
+    const asked = await post(undefined, path);
+    expect(asked.status).toBe(401);
+    expect(asked.headers.get('www-authenticate')).toContain(
+      `/.well-known/oauth-protected-resource${path.slice(0, -1)}"`,
+    );
+    const listed = await fetch(`${scene.gateway.url}/.well-known/oauth-protected-resource${path}`);
+    expect(await listed.json()).toMatchObject({ resource: `${GATE_ORIGIN}${path.slice(0, -1)}` });
+    const client = await scene.connect('ann/coder', path.slice('/mcp'.length));
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain('countersign_result');
+  }
+});
+
 test('a page of another origin makes no call, whatever token it has; one of the gate may (DNS rebinding)', async () => {
   const asked = async (origin: string): Promise<number> => {
     const headers = {
