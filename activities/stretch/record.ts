@@ -105,6 +105,8 @@ export class KeptRecord {
 
   async #tellOnce(): Promise<void> {
     if (this.isLost) return;
+    // A record is a heartbeat, too.
+    this.#timer.refresh();
     try {
       const progress = [...this.#progress.values()].slice(-MOST_REPORTED);
       const reported = progress.length === 0 ? undefined : progress;

@@ -116,6 +116,17 @@ describe('what is put on record', () => {
     expect(temporal.most).toBe(1);
   });
 
+  test('tells that the stretch is alive: the next heartbeat follows a second later', async () => {
+    await passed(900);
+    acknowledging(1);
+    await passed(0);
+    await temporal.answer();
+    await passed(900);
+    expect(temporal.told).toEqual([1]);
+    await passed(100);
+    expect(temporal.told).toEqual([1, 1]);
+  });
+
   test('is told by each later heartbeat, with what was noted since', async () => {
     acknowledging(1);
     await passed(0);
