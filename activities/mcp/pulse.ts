@@ -10,6 +10,9 @@ import type { CallProgress, ResumePoint, ToolCall } from './port.ts';
 /** Temporal throttles more frequent heartbeats. */
 const EVERY_MS = 5_000;
 
+/** Most calls end earlier, and cost Temporal no heartbeat. */
+const FIRST_MS = 1_000;
+
 /** Longer points are not kept: heartbeats are in Temporal's own store. */
 const LONGEST_POINT = 2_048;
 
@@ -78,11 +81,22 @@ export function pulsing<Input extends { readonly callId: string }, Result>(
 ): (input: Input) => Promise<Result> {
   return async (input) => {
     const { callId } = input;
-    // The id tells an observer which call it is.
-    const pulse = startPulse({ heartbeat: (details) => heartbeat({ ...details, callId }) });
+    let latest: CallProgress = { phase: 'connecting' };
+    let isEarly = true;
+    const tell = (details: CallProgress): void => {
+      latest = details;
+      // The id tells an observer which call it is.
+      if (!isEarly) heartbeat({ ...details, callId });
+    };
+    const first = setTimeout(() => {
+      isEarly = false;
+      tell(latest);
+    }, FIRST_MS);
+    const pulse = startPulse({ heartbeat: tell });
     try {
       return await activity(input, pulse);
     } finally {
+      clearTimeout(first);
       pulse.stop();
     }
   };

@@ -164,15 +164,8 @@ describe('the dispatch activity as Temporal sees it: alive from first to last, a
   beforeEach(() => {
     beats.length = 0;
     done.length = 0;
-    // The pulse and the clock; promises and all else are real.
-    const doNotFake = [
-      'nextTick',
-      'queueMicrotask',
-      'setImmediate',
-      'clearImmediate',
-      'setTimeout',
-      'clearTimeout',
-    ] as const;
+    // Timers and the clock; promises and all else are real.
+    const doNotFake = ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const;
     jest.useFakeTimers({ doNotFake: [...doNotFake, 'performance', 'hrtime'] });
   });
   afterEach(() => {

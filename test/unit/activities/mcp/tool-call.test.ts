@@ -4,7 +4,7 @@ import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import { toolResultOf } from '../../../../activities/mcp/classify-result.ts';
 import { createMcpToolServer, sendLegs, startDeadline } from '../../../../activities/mcp/mcp-server.ts';
 import type { CallProgress, ResumePoint, ToolCall, ToolInput } from '../../../../activities/mcp/port.ts';
-import { startPulse } from '../../../../activities/mcp/pulse.ts';
+import { pulsing, startPulse } from '../../../../activities/mcp/pulse.ts';
 import type { RawAnswer } from '../../../../activities/mcp/session.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { SealedState } from '../../../../contracts/schemas/input.ts';
@@ -208,6 +208,30 @@ describe('what Temporal is told while a call is under way', () => {
       { ...SENT, progress: 1, resume },
       { ...SENT, progress: 1, resume },
     ]);
+  });
+
+  test('a call that ends within a second costs no heartbeat; of a longer one the newest word is told then', async () => {
+    jest.useFakeTimers();
+    const beats: unknown[] = [];
+    let end = (): void => undefined;
+    const call = pulsing(
+      (beat) => beats.push(beat),
+      async (_: { readonly callId: string }, pulse) => {
+        pulse.say(SENT);
+        await new Promise<void>((resolve) => (end = resolve));
+      },
+    );
+    const short = call({ callId: 't1.c0' });
+    jest.advanceTimersByTime(999);
+    end();
+    await short;
+    jest.advanceTimersByTime(60_000);
+    expect(beats).toEqual([]);
+    const long = call({ callId: 't1.c1' });
+    jest.advanceTimersByTime(1_000);
+    end();
+    await long;
+    expect(beats).toEqual([{ ...SENT, callId: 't1.c1' }]);
   });
 
   test('an earlier place never takes the place of a later one; those between are not sealed at all', async () => {
