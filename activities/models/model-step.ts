@@ -60,7 +60,6 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
   } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
-    heartbeat();
     const beats = setInterval(heartbeat, BEAT_MS);
     try {
       const { run, runId, base, turn, output } = input;

@@ -150,7 +150,7 @@ describe('while it waits', () => {
     await expect(run(waiting, {}, environment)).rejects.toBeInstanceOf(CancelledFailure);
   });
 
-  test('it beats at once, and every two seconds until it ends', async () => {
+  test('it beats every two seconds until it ends, so that a short step costs no heartbeat', async () => {
     const environment = mockEnvironment();
     let beats = 0;
     environment.on('heartbeat', () => (beats += 1));
@@ -162,7 +162,7 @@ describe('while it waits', () => {
       });
       await run(slow, {}, environment);
       jest.advanceTimersByTime(60_000);
-      expect(beats).toBe(4);
+      expect(beats).toBe(3);
     } finally {
       jest.useRealTimers();
     }
