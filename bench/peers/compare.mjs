@@ -14,8 +14,6 @@ const { values } = parseArgs({
     at: { type: 'string', default: '1,50' },
     runs: { type: 'string', default: '200' },
     passes: { type: 'string', default: '1' },
-    // Flags of Node for the peers' processes, separated by spaces.
-    node: { type: 'string', default: '' },
   },
 });
 
@@ -90,8 +88,7 @@ function child(file, loader = [], args = []) {
 async function outcomeOf(peer, lane, at) {
   const runs = Number(values.runs);
   const asked = { peer, lane, toolUrl, root: root.href, runs, at, warmup: Math.max(at, Math.round(runs / 5)) };
-  const flags = values.node.split(' ').filter((flag) => flag !== '');
-  const running = child(`${copy}one.mjs`, flags, [JSON.stringify(asked)]);
+  const running = child(`${copy}one.mjs`, [], [JSON.stringify(asked)]);
   const late = setTimeout(() => running.kill('SIGKILL'), MOST_MS);
   const row = new Promise((resolve) => running.once('message', resolve));
   const [code] = await once(running, 'exit');
