@@ -269,48 +269,30 @@ function lastBoundary(chunk: Uint8Array, before: number): number {
   return -1;
 }
 
-const OUTSIDE = 0;
-const IN_STRING = 1;
-const ESCAPED = 2;
-const MARK = 4;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const [OBJECT, LIST, COMMA] = Buffer.from('{[,');
 
-/** State and byte → next state, with `MARK` if the byte counts. One look-up per byte takes some 2 ns. */
-const OF_BODIES = steps(0);
-const OF_STREAMS = steps(MARK);
-
-/** Returns a function that counts the marks in the next part of a body. */
+/** Returns a function that counts the marks in the next part of a body. An index takes a third of an iterator's time. */
 export function countMarks(of: 'body' | 'event stream'): (part: Uint8Array) => number {
-  const table = of === 'body' ? OF_BODIES : OF_STREAMS;
-  let state = OUTSIDE;
+  const countsLines = of === 'event stream';
+  let isInString = false;
+  let isEscaped = false;
   return (part) => {
     let marks = 0;
-    let now = state;
     for (let at = 0; at < part.length; at += 1) {
-      // Sound: both indices are within their arrays.
-      const step = table[(now << 8) | (part[at] as number)] as number;
-      now = step & 3;
-      marks += step >> 2;
+      const byte = part[at];
+      if (byte === LF || byte === CR) {
+        if (countsLines) marks += 1;
+        isInString = false;
+        isEscaped = false;
+      } else if (isEscaped) isEscaped = false;
+      else if (byte === QUOTE) isInString = !isInString;
+      else if (isInString) isEscaped = byte === BACKSLASH;
+      else if (byte === OBJECT || byte === LIST || byte === COMMA) marks += 1;
     }
-    state = now;
     return marks;
   };
-}
-
-function steps(lineEnd: 0 | typeof MARK): Uint8Array {
-  const table = new Uint8Array(3 * 256);
-  const set = (state: number, bytes: string, next: number): void => {
-    for (const byte of Buffer.from(bytes)) table[(state << 8) | byte] = next;
-  };
-  set(OUTSIDE, '"', IN_STRING);
-  set(OUTSIDE, '{[,', OUTSIDE | MARK);
-  set(OUTSIDE, '\n\r', OUTSIDE | lineEnd);
-  // Both states: an escaped character is one byte of the string, and so is the rest of the escape (`\u0022`).
-  table.fill(IN_STRING, IN_STRING << 8);
-  set(IN_STRING, '\\', ESCAPED);
-  set(IN_STRING, '"', OUTSIDE);
-  set(IN_STRING, '\n\r', OUTSIDE | lineEnd);
-  set(ESCAPED, '\n\r', OUTSIDE | lineEnd);
-  return table;
 }
 
 // The rules say what may be contacted: by URL before a name is resolved, and by each address after that.
