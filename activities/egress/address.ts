@@ -1,16 +1,16 @@
 /**
- * Treats IP addresses and ranges as numbers, and lists the ranges that are not the public Internet.
+ * Says in which range an IP address lies, and lists the ranges that are not the public Internet.
  *
- * 1. Node's own `BlockList` is not used: it takes each IPv4 address for one of `::ffff:0:0/96`.
+ * 1. Node's `BlockList` takes each IPv4 address for one of `::ffff:0:0/96`, so it is asked about its own family alone.
  * 2. The list follows IANA's special-purpose registries (RFC 6890, RFC 8190) and the documentation of cloud providers.
  *    It is read in order: the first range that holds an address classifies it.
  * 3. IPv6 is public in 2000::/3 alone: unassigned space is not public either.
  */
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 export interface Address {
-  readonly bits: 32 | 128;
-  readonly value: bigint;
+  readonly family: 'ipv4' | 'ipv6';
+  readonly text: string;
 }
 
 /**
@@ -20,14 +20,15 @@ export interface Address {
 export function addressOf(text: string): Address | undefined {
   const family = text.includes('%') ? 0 : isIP(text);
   if (family === 0) return undefined;
-  return family === 4 ? { bits: 32, value: ipv4(text) } : { bits: 128, value: ipv6(text) };
+  return { family: family === 4 ? 'ipv4' : 'ipv6', text };
 }
 
 /** @param cidr valid. An address of the other family never matches. */
 export function holding(cidr: string): (address: Address) => boolean {
   const { first, prefix } = rangeOf(cidr);
-  const shift = BigInt(first.bits - prefix);
-  return ({ bits, value }) => bits === first.bits && value >> shift === first.value >> shift;
+  const list = new BlockList();
+  list.addSubnet(first.text, prefix, first.family);
+  return ({ family, text }) => family === first.family && list.check(text, family);
 }
 
 function isWithin(inner: string, outer: string): boolean {
@@ -36,38 +37,19 @@ function isWithin(inner: string, outer: string): boolean {
 }
 
 /** Returns the IPv4 address in the last 32 bits, where NAT64 with a prefix of 96 bits puts it (RFC 6052 §2.2). */
-export function lastIpv4({ value }: Address): Address {
-  return { bits: 32, value: value & 0xffff_ffffn };
+export function lastIpv4({ text }: Address): Address {
+  // The `URL` class writes every address in one way: groups, the longest row of zeros left out.
+  const groups = new URL(`http://[${text}]`).hostname.slice(1, -1).split(':').slice(-2);
+  const bytes = groups.map((group) => Number.parseInt(group || '0', 16)).flatMap((value) => [value >> 8, value & 0xff]);
+  return { family: 'ipv4', text: bytes.join('.') };
 }
 
 function rangeOf(cidr: string): { readonly first: Address; readonly prefix: number } {
   const [text = '', prefix = ''] = cidr.split('/');
   const first = addressOf(text);
-  if (first === undefined || !/^\d{1,3}$/.test(prefix) || Number(prefix) > first.bits)
+  if (first === undefined || !/^\d{1,3}$/.test(prefix) || Number(prefix) > (first.family === 'ipv4' ? 32 : 128))
     throw new RangeError(`${cidr} is no range of addresses`);
   return { first, prefix: Number(prefix) };
-}
-
-function ipv4(text: string): bigint {
-  return text.split('.').reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
-}
-
-/** RFC 4291 §2.2; `isIP` has accepted the text. */
-function ipv6(text: string): bigint {
-  const [before = '', after] = text.split('::');
-  const head = groups(before);
-  const tail = groups(after ?? '');
-  const gap = Array.from({ length: 8 - head.length - tail.length }, () => 0n);
-  return [...head, ...gap, ...tail].reduce((value, group) => (value << 16n) | group, 0n);
-}
-
-function groups(text: string): bigint[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [BigInt(`0x${group}`)];
-    const value = ipv4(group);
-    return [value >> 16n, value & 0xffffn];
-  });
 }
 
 /** `private` may be allowed by name (`egress.allowPrivate`); `metadata` and `special` by no setting. */
@@ -123,7 +105,7 @@ const LISTS = RANGES.map((range) => ({ range, holds: holding(range.cidr) }));
 
 export function rangeHolding(address: Address): AddressRange | undefined {
   const found = LISTS.find(({ holds }) => holds(address))?.range;
-  return found ?? (address.bits === 128 && !isGlobal(address) ? UNASSIGNED : undefined);
+  return found ?? (address.family === 'ipv6' && !isGlobal(address) ? UNASSIGNED : undefined);
 }
 
 /** True if an operator may allow a range: all of it lies in a private one. @param cidr valid */
