@@ -675,21 +675,14 @@ export function renewedFetch(
   let current = firstToken;
   let isCalled = false;
   let renewals = 0;
-  let renewing: Promise<void> | undefined;
+  let renewing = Promise.resolve();
+  /** One after the other: a request that waited for a renewal takes its token. */
   const renew = async (refused: string): Promise<void> => {
-    if (renewals >= MOST_RENEWALS) return;
+    if (current !== refused || renewals >= MOST_RENEWALS) return;
     renewals += 1;
     // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
-  /** Requests that come meanwhile use the same renewal. */
-  const renewed = async (refused: string): Promise<void> => {
-    renewing ??= renew(refused).finally(() => {
-      renewing = undefined;
-    });
-    await renewing;
-  };
-
   return async (url, init) => {
     const headers = new Headers(init?.headers);
     const isCall = headers.has(IDEMPOTENCY_HEADER);
@@ -704,8 +697,8 @@ export function renewedFetch(
     const shown = current;
     const response = await sent();
     if (response.status !== 401 || isForNonce()) return response;
-    // Another request may have brought one meanwhile.
-    if (current === shown) await renewed(shown);
+    renewing = renewing.then(async () => await renew(shown));
+    await renewing;
     if (current === shown) return response;
     await response.body?.cancel().catch(() => undefined);
     return await sent();
