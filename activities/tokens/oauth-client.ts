@@ -246,17 +246,9 @@ function isClientRefusal(error: unknown): boolean {
   return error instanceof ResponseBodyError && error.error === 'invalid_client';
 }
 
-/**
- * Returns the secret and the forms that a scrubber of the plain secret would not know: its form encoding, and base64 of
- * that together with the client id (RFC 6749 §2.3.1), as we send it, as stricter writers encode it, and as servers read
- * it.
- */
+/** Returns the secret, and what a scrubber of it may not know: it in HTTP Basic, and as stricter writers encode it. */
 function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
-  const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
-  const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
-  return [
-    ...new Set([clientSecret, secret, formEncoded(clientSecret), ...basic, basicCredentials(clientId, clientSecret)]),
-  ];
+  return [clientSecret, basicCredentials(clientId, clientSecret), strictFormEncode(clientSecret)];
 }
 
 function strictFormEncode(text: string): string {
