@@ -46,14 +46,17 @@ export function reachHash(
 ): string {
   const server = ownValue(servers, name);
   const use = named === undefined ? server?.credentials : ownValue(credentials, named)?.use;
-  return hashOf({ url, use: withoutSecrets(use ?? null), headers: Object.keys(server?.headers ?? {}).toSorted() });
+  return hashOf({
+    url,
+    use: use === undefined ? null : withoutSecrets(use),
+    headers: Object.keys(server?.headers ?? {}).toSorted(),
+  });
 }
 
-function withoutSecrets(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutSecrets);
-  if (typeof value !== 'object' || value === null) return value;
-  const kept = Object.entries(value).filter(([name, inner]) => name !== 'clientSecret' && inner !== undefined);
-  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutSecrets(inner)]));
+function withoutSecrets(credentials: Credentials): unknown {
+  return JSON.parse(
+    JSON.stringify(credentials, (name, value: unknown) => (name === 'clientSecret' ? undefined : value)),
+  );
 }
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
