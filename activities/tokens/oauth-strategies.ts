@@ -24,7 +24,6 @@ import {
   parametersOf,
   sameIssuer,
   scopesIn,
-  type UnverifiedClaims,
   unverifiedClaims,
 } from './asked.ts';
 import { ASSERTION_GRANT, type Exchange, EXCHANGE_GRANT, ID_JAG_TYPE, openExchange, TOKEN_TYPES } from './exchange.ts';
@@ -169,27 +168,17 @@ function doubtIn(
   if (issuedType !== TOKEN_TYPES['id-jag'] || type !== 'n_a' || claims === undefined || !isTyped(assertion))
     return 'gave something that is no ID-JAG';
   if (sent.includes(assertion)) return 'gave back what it was sent';
-  const wrong = wrongIn(assertion, claims, answer.scope, asked, credentials);
-  return wrong === undefined ? undefined : `gave an ID-JAG ${wrong}`;
-}
-
-function wrongIn(
-  assertion: string,
-  { issuer, audience = [], scopes = [] }: UnverifiedClaims,
-  scope: string | undefined,
-  asked: Asked,
-  credentials: EnterpriseManaged,
-): string | undefined {
-  const { client_id: clientId, resource } = decodeJwt(assertion);
-  if (issuer === undefined || !sameIssuer(issuer, credentials.identityProvider.issuer)) return 'of another issuer';
+  const { issuer, audience = [], scopes = [] } = claims;
+  if (issuer === undefined || !sameIssuer(issuer, credentials.identityProvider.issuer))
+    return 'gave an ID-JAG of another issuer';
   if (audience.length !== 1 || !audience.every((one) => sameIssuer(one, credentials.issuer)))
-    return 'for another authorization server than the configured one';
-  if (clientId !== credentials.clientId) return 'for another client';
-  const resources = resource === undefined ? [] : [resource].flat();
-  if (!resources.every((one) => typeof one === 'string' && canonicalServerUrl(one) === asked.resource))
-    return 'for another server';
-  const granted = [...scopes, ...(scope === undefined ? [] : scopesIn(scope))];
-  return granted.every((one) => asked.scopes.includes(one)) ? undefined : 'that is wider than asked';
+    return 'gave an ID-JAG for another authorization server than the configured one';
+  const { client_id: clientId, resource = [] } = decodeJwt(assertion);
+  if (clientId !== credentials.clientId) return 'gave an ID-JAG for another client';
+  if (![resource].flat().every((one) => typeof one === 'string' && canonicalServerUrl(one) === asked.resource))
+    return 'gave an ID-JAG for another server';
+  const granted = [...scopes, ...scopesIn(answer.scope ?? '')];
+  return granted.every((one) => asked.scopes.includes(one)) ? undefined : 'gave an ID-JAG that is wider than asked';
 }
 
 function isTyped(assertion: string): boolean {
