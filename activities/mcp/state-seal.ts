@@ -50,11 +50,7 @@ export function callBinding({
   return { namespace, workflowId, callId, server: server.name, serverUrl, tool };
 }
 
-export interface StateSeal {
-  seal(state: string, binding: SealBinding): Promise<SealedState>;
-  /** Undefined if it does not open: sealed elsewhere, for something else, or to a key that is gone. */
-  open(sealed: SealedState, binding: SealBinding): Promise<string | undefined>;
-}
+export type StateSeal = NonNullable<ReturnType<typeof createStateSeal>>;
 
 /**
  * Loads the seal; undefined if no key is configured, and then no server is told that it may ask.
@@ -87,12 +83,12 @@ export function derivedFrom(pem: string, purpose = PURPOSE): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32));
 }
 
-export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSeal | undefined {
+export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>) {
   const [newest] = keys;
   if (newest === undefined) return undefined;
   const [kid, key] = newest;
   return {
-    async seal(state, binding) {
+    async seal(state: string, binding: SealBinding): Promise<SealedState> {
       const jwe = await new FlattenedEncrypt(new TextEncoder().encode(state))
         .setProtectedHeader({ alg: ALG, enc: ENC, kid })
         .setAdditionalAuthenticatedData(dataOf(binding))
@@ -103,7 +99,9 @@ export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSea
       // The binding is computed when it is opened, never read from the seal.
       return { protected: header, iv, ciphertext, tag };
     },
-    async open({ protected: header, iv, ciphertext, tag }, binding) {
+    /** Undefined if it does not open: sealed elsewhere, for something else, or to a key that is gone. */
+    async open(sealed: SealedState, binding: SealBinding): Promise<string | undefined> {
+      const { protected: header, iv, ciphertext, tag } = sealed;
       try {
         const { kid: named } = decodeProtectedHeader({ protected: header });
         const opener = typeof named === 'string' ? keys.get(named) : undefined;

@@ -43,21 +43,15 @@ interface ExchangeRequest {
   readonly body?: URLSearchParams | undefined;
 }
 
-export interface Exchange {
-  readonly fetch: (url: string, request: ExchangeRequest) => Promise<Response>;
-  /** Status of the last answer; undefined if none came. */
-  readonly status: () => number | undefined;
-  readonly retryAfterMs: () => number | undefined;
-  readonly endedBy: () => 'caller' | 'deadline' | undefined;
-}
+export type Exchange = ReturnType<typeof openExchange>;
 
-export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exchange {
+export function openExchange({ send, timeoutMs, signal }: ExchangeOptions) {
   const deadline = deadlineIn(timeoutMs);
   const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   let status: number | undefined;
   let retryAfterMs: number | undefined;
   return {
-    fetch: async (url, { method, headers, body }) => {
+    fetch: async (url: string, { method, headers, body }: ExchangeRequest): Promise<Response> => {
       status = undefined;
       const sent = body === undefined ? {} : { body: body.toString() };
       const answer = await send(url, { method, headers, signal: ended, ...sent });
@@ -67,6 +61,7 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
       return new Response(empty ? null : bytes, { status: answer.status, headers: [...answer.headers] });
     },
+    /** Status of the last answer; undefined if none came. */
     status: () => status,
     retryAfterMs: () => retryAfterMs,
     endedBy: () => (signal?.aborted === true ? 'caller' : deadline.aborted ? 'deadline' : undefined),
