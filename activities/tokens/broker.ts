@@ -22,7 +22,7 @@ import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStra
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { forResource, type ResourceCheck } from './resource-metadata.ts';
 import { grantOpener, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
-import { createServerWords } from './server-words.ts';
+import { createServerWords } from './proof-key.ts';
 import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {

@@ -18,7 +18,7 @@ import type { IssuedClaims, IssuedTokens, Issuer, SigningKey } from '../../contr
 import type { Initiator } from '../../contracts/schemas/run-spec.ts';
 import { askedFor, expiry, parametersOf } from './asked.ts';
 import type { MintedToken, TokenStrategy } from './port.ts';
-import type { ServerWords } from './server-words.ts';
+import type { ServerWords } from './proof-key.ts';
 
 interface IssuedSource {
   readonly issuer: Issuer;

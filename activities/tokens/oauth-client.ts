@@ -25,9 +25,8 @@ import { isSecurelyReached } from '../../domain/text/urls.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError, type TokenRequest } from './port.ts';
-import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
+import { type ProofKey, type ServerWords, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
-import type { ServerWords } from './server-words.ts';
 
 export interface TokenSource {
   readonly servers: ReturnType<typeof createAuthorizationServers>;

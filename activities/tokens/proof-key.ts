@@ -1,11 +1,14 @@
 /**
- * The key pair to which the token of one call is bound (DPoP, RFC 9449), and the proofs that are made with it.
+ * The key pair to which the token of one call is bound (DPoP, RFC 9449), the proofs that are made with it, and what tool
+ * servers have said of such tokens.
  *
  * 1. The private key cannot be read, by nobody: it is made as not extractable, kept nowhere, and ends with its call.
  * 2. Each request has a proof of its own, for its method, its address and its token.
  * 3. A request is sent again once, and only after an answer that proves that it was not acted on (INV-X1,
  *    `domain/policy/sender-constraint.ts`).
+ * 4. A server's word changes nothing but `preferred`, and nothing for other servers.
  */
+import { LRUCache } from 'lru-cache';
 import {
   allowInsecureRequests,
   customFetch,
@@ -17,14 +20,17 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
+import type { SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import {
   asksForNonce,
   type Challenge,
   declinesProofs,
   PROOF_ALGORITHM,
   type Refusing,
+  wantsBoundToken,
 } from '../../domain/policy/sender-constraint.ts';
 import type { BoundAnswer, SendRequest, TokenBinding } from '../mcp/port.ts';
+import type { TokenRequest } from './port.ts';
 
 /** A call that lasts for hours makes many; a spent one is good for nothing. */
 const MOST_KNOWN = 100;
@@ -133,4 +139,43 @@ export function wantsNonceOfIssuer(error: unknown): boolean {
   if (!isDPoPNonceError(error)) return false;
   const isAnswer = error instanceof ResponseBodyError || error instanceof WWWAuthenticateChallengeError;
   return isAnswer && [400, 401].includes(error.response.status) && error.response.headers.has('dpop-nonce');
+}
+
+// What tool servers have said of tokens that are bound to a key, remembered for a while.
+
+const MOST_SERVERS = 500;
+const KEPT_MS = 3_600_000;
+
+interface Word {
+  readonly wanted: boolean;
+  readonly declined: boolean;
+}
+
+const NOTHING: Word = { wanted: false, declined: false };
+
+export type ServerWords = ReturnType<typeof createServerWords>;
+
+/** @param now milliseconds since the epoch */
+export function createServerWords(now: () => number) {
+  const words = new LRUCache<string, Word>({ max: MOST_SERVERS, ttl: KEPT_MS, ttlResolution: 0, perf: { now } });
+  const said = (serverUrl: string): Word => words.get(serverUrl) ?? NOTHING;
+  const keep = (serverUrl: string, word: Partial<Word>): void => {
+    words.set(serverUrl, { ...said(serverUrl), ...word });
+  };
+  return {
+    /** Keeps what the server's own metadata say (`takesBoundTokens`). */
+    wants(serverUrl: string, wanted: boolean): void {
+      if (said(serverUrl).wanted !== wanted) keep(serverUrl, { wanted });
+    },
+    /** @param algorithms `dpop_signing_alg_values_supported` of the authorization server */
+    async keyFor(
+      mode: SenderConstrained,
+      { serverUrl, declined, byProvider }: TokenRequest,
+      algorithms?: unknown,
+    ): Promise<ProofKey | undefined> {
+      if (byProvider === true && mode !== 'required') return undefined;
+      if (declined === true) keep(serverUrl, { declined: true });
+      return wantsBoundToken(mode, { ...said(serverUrl), algorithms }) ? await ProofKey.create() : undefined;
+    },
+  };
 }

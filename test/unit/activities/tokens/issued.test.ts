@@ -11,7 +11,7 @@ import {
   type UnsignedClaims,
 } from '../../../../activities/tokens/issued.ts';
 import { loadSigningKeys, signingKeysOf } from '../../../../activities/tokens/sealed.ts';
-import { createServerWords } from '../../../../activities/tokens/server-words.ts';
+import { createServerWords } from '../../../../activities/tokens/proof-key.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { IssuedTokens, Issuer } from '../../../../contracts/schemas/credentials.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';

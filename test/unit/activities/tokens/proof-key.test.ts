@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { calculateJwkThumbprint, EmbeddedJWK, type JWK, jwtVerify } from 'jose';
-import { createServerWords } from '../../../../activities/tokens/server-words.ts';
-import { ProofKey } from '../../../../activities/tokens/proof-key.ts';
+import { createServerWords, ProofKey } from '../../../../activities/tokens/proof-key.ts';
 import { requestFor } from '../../../support/oauth/broker.ts';
 
 const URL_ASKED = 'https://notes.example.com/mcp?x=1';
