@@ -273,7 +273,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const [OBJECT, LIST, COMMA] = Buffer.from('{[,');
 
-/** Returns a function that counts the marks in the next part of a body. An index takes a third of an iterator's time. */
+/** Returns a function that counts the marks in the next part of a body. `for … of` would take three times as long. */
 export function countMarks(of: 'body' | 'event stream'): (part: Uint8Array) => number {
   const countsLines = of === 'event stream';
   let isInString = false;
