@@ -247,6 +247,12 @@ export function reasonOf(error: unknown, otherwise: string): string {
   return networkReasonOf(error) ?? otherwise;
 }
 
+/** Says why a question that is no call has no answer. */
+export function whyStopped(stopped: Stop, what: string): string {
+  if (stopped === 'deadline') return 'no answer in time';
+  return stopped === 'lost' ? 'the connection ended without an answer' : `${what} was cancelled`;
+}
+
 export function statusOf(error: unknown): number | undefined {
   return SdkHttpError.isInstance(error) ? error.status : undefined;
 }

@@ -15,7 +15,7 @@ import type { Egress } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, isJsonObject, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { schemasIn } from '../kit/json-schema.ts';
 import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
-import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
+import { faultOf, NONCE_WANTED, reasonOf, refusalIn, whyStopped } from './classify-failure.ts';
 import { quoted, scrubberFor, secretIds } from './classify-result.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
@@ -39,6 +39,7 @@ export const MAX_BYTES = 4_194_304;
 const MAX_LISTED_BYTES = 33_554_432;
 const TOO_MUCH = `its definitions have more than ${MAX_BYTES} bytes, the most of one server. Offer fewer tools or shorter schemas there, or make it two servers`;
 const WALK_MS = 40_000;
+const WHAT = 'the discovery';
 
 /** The codes that `ToolServer.list` may throw; every other refusal is a failed discovery. */
 const KEPT: ReadonlySet<ErrorCode> = new Set(['TOOL_UNAUTHORIZED', 'TOOL_FORBIDDEN', 'TOOL_INSUFFICIENT_SCOPE']);
@@ -102,17 +103,10 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   }
 }
 
-const STOPPED: Readonly<Record<Stop, string>> = {
-  cancelled: 'the discovery was cancelled',
-  left: 'the discovery was cancelled',
-  deadline: 'no answer in time',
-  lost: 'the connection ended without an answer',
-};
-
 async function walk(session: Session, request: Listing, listed: ListedTools): Promise<void> {
   const { transport, wire } = session;
   const ending = new AbortController();
-  const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
+  const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, whyStopped(why, WHAT)));
   const waiting = startWaiting(transport, request.signal, end, { atMostMs: WALK_MS });
   try {
     const cursors = new Set<string>();
@@ -171,7 +165,7 @@ function failure(request: Listing, trace: Parameters<typeof faultOf>[0], otherwi
     const asked = refusal && retryAfterMs !== undefined ? { code: refusal.code, ms: retryAfterMs } : undefined;
     const fault = faultOf(trace, 'asking');
     const health = fault === undefined ? (refusal === undefined ? 'neutral' : 'up') : 'down';
-    const reason = refusal?.reason ?? reasonOf(error, stopped === undefined ? otherwise : STOPPED[stopped]);
+    const reason = refusal?.reason ?? reasonOf(error, stopped === undefined ? otherwise : whyStopped(stopped, WHAT));
     return failed(request, reason, retryAfterMs, { health, asked });
   }
   const { code, reason, requiredScope } = refusal;

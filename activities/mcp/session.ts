@@ -111,18 +111,15 @@ const noValidator: jsonSchemaValidator = {
 /** Connects within `connectMs`. @throws ConnectFailure */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, connectMs, signal, egress, asks } = options;
-  const { url, protocol, accessToken, renewal } = connection;
+  const { protocol, accessToken, renewal } = connection;
   const wire = openWire({ egress, server: connection, hasAsked: () => transport.asked });
   const http =
     accessToken === undefined || !renewal
       ? wire.fetch
       : renewedFetch(wire.fetch, accessToken, renewal, () => wire.exchange().nonceWanted === true);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
-  const transport = new SessionTransport(new URL(url), {
+  const transport = new SessionTransport(connection, wire, {
     fetch: standing?.fetch ?? withoutStandingStream(http),
-    ...transportOptions(connection),
-    reconnectionOptions: RESUME,
-    streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,
   });
   const client = clientFor(protocol);
@@ -317,9 +314,8 @@ export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
-export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
-  /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
-  readonly streaming: () => boolean;
+interface SessionTransportOptions extends Pick<StreamableHTTPClientTransportOptions, 'sessionId' | 'protocolVersion'> {
+  readonly fetch: FetchLike;
   readonly asks?: boolean;
 }
 
@@ -354,16 +350,21 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
   /** For callers without the SDK's client. */
   onAnswer: (() => void) | undefined;
-  readonly #streaming: () => boolean;
+  readonly #wire: Pick<Wire, 'exchange'>;
   readonly #asks: boolean;
   readonly #notices = new Set<Promise<void>>();
   #awaited: RequestId | undefined;
   /** Answers that are on their way: a server that leaves those to its pings open still gets what people say. */
   readonly #saying = { ours: 0, people: 0 };
 
-  constructor(url: URL, { streaming, asks = false, ...options }: SessionTransportOptions) {
-    super(url, { reconnectionScheduler: withinBounds, ...options });
-    this.#streaming = streaming;
+  constructor(
+    connection: ServerConnection,
+    wire: Pick<Wire, 'exchange'>,
+    { asks = false, ...options }: SessionTransportOptions,
+  ) {
+    const retrying = { reconnectionScheduler: withinBounds, reconnectionOptions: RESUME };
+    super(new URL(connection.url), { ...transportOptions(connection), ...retrying, ...options });
+    this.#wire = wire;
     this.#asks = asks;
     // Set before `connect`, which chains the handler it finds.
     this.onmessage = (message) => this.#keep(message);
@@ -389,7 +390,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
       onresumptiontoken: (eventId) => this.#unlessAnswered(id, () => this.onPassed?.(id, eventId)),
       onRequestStreamEnd: ended,
     });
-    if (!this.#streaming()) ended();
+    // An event stream is still being read when `send` returns.
+    if (this.#wire.exchange().streamed !== true) ended();
   }
 
   async #say(message: JSONRPCMessage, id: RequestId, options: SendOptions): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The key pair to which the token of one call is bound (DPoP, RFC 9449), the proofs that are made with it, and what tool
- * servers have said of such tokens.
+ * The key pair to which the token of one call is bound (DPoP, RFC 9449), the proofs that are made with it, and what
+ * tool servers have said of such tokens.
  *
  * 1. The private key cannot be read, by nobody: it is made as not extractable, kept nowhere, and ends with its call.
  * 2. Each request has a proof of its own, for its method, its address and its token.

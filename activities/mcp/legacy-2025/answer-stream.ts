@@ -38,7 +38,7 @@ import {
 } from '../session.ts';
 import type { McpReach } from '../mcp-server.ts';
 import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
-import { begunTask, isTaskAnswer } from './begun-task.ts';
+import { begunTask, isTaskAnswer } from './tasks.ts';
 
 export interface AskedAnswer extends Omit<
   ToolCall,

@@ -1,6 +1,6 @@
 /**
- * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
- * begun.
+ * Reads that a server made a call a task (MCP 2025-11-25, "Tasks"), and asks it how far the task is and what became of
+ * it, in the session in which the task was begun.
  *
  * It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
  * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
@@ -9,30 +9,96 @@
  * 3. A failure that may pass says nothing of the task. Only the server's own word that it does not know the task, or
  *    its session, ends it.
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
- * 5. Everything returned is scrubbed, also of ids that are no ordinary words (INV-S1).
- * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
+ * 5. Everything returned is scrubbed (INV-S1), also of the ids of the task and its session, which find it again. Short
+ *    ones can be guessed, and may be ordinary words or numbers: they are not looked for.
+ * 6. Times of a server are hints: a number that makes no sense is left out.
+ * 7. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
  */
 import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import { type Fields, isFields } from '../../../domain/shapes/inputs.ts';
+import { bounded } from '../../../domain/text/escape.ts';
 import type { Egress } from '../../egress/fetch.ts';
-import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
-import { type Answered, executed, quoted, scrubberFor } from '../classify-result.ts';
+import type { Scrubber } from '../../scrubbing/scrubber.ts';
+import { halfway, type Names, reasonOf, refusalIn, type Trace, unknown, whyStopped } from '../classify-failure.ts';
+import { type Answered, executed, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { isSessionRefusal } from '../session-refusal.ts';
-import {
-  firstId,
-  leaveSession,
-  openWire,
-  RESUME,
-  SessionTransport,
-  startWaiting,
-  transportOptions,
-  withoutStandingStream,
-} from '../session.ts';
-import type { McpReach } from '../mcp-server.ts';
+import { firstId, leaveSession, openWire, SessionTransport, startWaiting, withoutStandingStream } from '../session.ts';
+import type { LegacyCalls, McpReach } from '../mcp-server.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { ownValue } from '../../kit/json.ts';
+
+/** UTF-16 units, for each id. */
+const LONGEST_ID = 2_048;
+const LONGEST_MESSAGE = 200;
+
+const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+type TaskStatus = (typeof STATUSES)[number];
+
+interface TaskWord {
+  readonly status: TaskStatus;
+  readonly pollMs?: number;
+  readonly ttlMs?: number;
+  readonly message?: string;
+}
+
+interface TaskAnswer {
+  readonly kind: 'result';
+  readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
+}
+
+/** True if a task was given instead of a result. A server that knows no tasks answers with the result all the same. */
+export function isTask(trace: Trace): trace is Extract<Trace, { kind: 'answered' }> & { readonly answer: TaskAnswer } {
+  return trace.kind === 'answered' && trace.session !== undefined && isTaskAnswer(trace.answer);
+}
+
+export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskAnswer {
+  if (!('result' in answer) || !isFields(answer.result)) return false;
+  const { task, content } = answer.result;
+  return isFields(task) && content === undefined;
+}
+
+export const begunTask: LegacyCalls['begunTask'] = (trace, names, scrubbing) => {
+  if (!isTask(trace)) return undefined;
+  const { task } = trace.answer.result;
+  const { taskId } = task;
+  const id = { taskId, ...trace.session };
+  if (!isTaskId(id)) return halfway(names, 'task', 'it has no id by which it could be found again');
+  const said = wordOf(task, scrubbing(secretsOf(id)));
+  if (said === undefined) return unknown(names, 'the server made a task of it that has no status');
+  const { status: _, ...word } = said;
+  return { kind: 'task', id, ...word };
+};
+
+function isTaskId(id: { readonly taskId: unknown; readonly sessionId?: string }): id is TaskId {
+  const { taskId, sessionId = '' } = id;
+  if (typeof taskId !== 'string' || taskId === '') return false;
+  return taskId.length <= LONGEST_ID && sessionId.length <= LONGEST_ID;
+}
+
+function secretsOf({ taskId, sessionId }: TaskId): string[] {
+  return [taskId, sessionId].flatMap((id) => secretIds(id));
+}
+
+export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
+  const { status, statusMessage, pollInterval, ttl } = task;
+  const known = STATUSES.find((each) => each === status);
+  if (known === undefined) return undefined;
+  const message = typeof statusMessage === 'string' ? bounded(quoted(scrub, statusMessage), LONGEST_MESSAGE) : '';
+  return {
+    status: known,
+    ...(isTime(pollInterval) ? { pollMs: pollInterval } : {}),
+    ...(isTime(ttl) ? { ttlMs: ttl } : {}),
+    ...(message === '' ? {} : { message }),
+  };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+}
+
+// Asking how far a task is.
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;
@@ -71,7 +137,7 @@ export interface TaskServer {
 interface Asking extends McpReach {
   readonly question: TaskQuestion;
   readonly names: Names;
-  readonly scrub: ReturnType<typeof scrubberFor>;
+  readonly scrub: Scrubber;
   readonly link: TaskLink;
 }
 
@@ -166,17 +232,12 @@ function unanswered(
   if (stopped === undefined && isGone)
     return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
   const reason =
-    stopped === undefined ? (refusal?.reason ?? reasonOf(error, 'no answer that could be read')) : STOPPED[stopped];
+    stopped === undefined
+      ? (refusal?.reason ?? reasonOf(error, 'no answer that could be read'))
+      : whyStopped(stopped, 'the question');
   const unauthorized = refusal?.code === 'TOOL_UNAUTHORIZED' ? (true as const) : undefined;
   return { kind: 'unreached', reason, ...defined({ unauthorized, retryAfterMs: exchange.retryAfterMs }) };
 }
-
-const STOPPED = {
-  deadline: 'no answer in time',
-  cancelled: 'the question was withdrawn',
-  left: 'the question was withdrawn',
-  lost: 'the connection ended without an answer',
-} as const;
 
 async function resultIn(asking: Asking, { status, message }: Over): Promise<TaskReport> {
   const { link, names, question, artifacts, scrub } = asking;
@@ -217,15 +278,10 @@ type TaskLink = Awaited<ReturnType<typeof openTaskLink>>;
 
 async function openTaskLink(connection: ServerConnection, { id, signal }: TaskQuestion, egress: Egress) {
   const wire = openWire({ egress, server: connection });
-  const transport = new SessionTransport(new URL(connection.url), {
+  const transport = new SessionTransport(connection, wire, {
     fetch: withoutStandingStream(wire.fetch),
-    ...transportOptions(connection),
-    reconnectionOptions: RESUME,
-    streaming: () => wire.exchange().streamed === true,
     ...defined({ sessionId: id.sessionId, protocolVersion: id.version }),
   });
-  let heard: () => void = () => undefined;
-  transport.onAnswer = () => heard();
   // `send` throws the error; without a listener the transport is as silent.
   transport.onerror = () => undefined;
   await transport.start();
@@ -234,7 +290,7 @@ async function openTaskLink(connection: ServerConnection, { id, signal }: TaskQu
     async ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace> {
       const over = new AbortController();
       const answered = new Promise<void>((resolve) => {
-        heard = resolve;
+        transport.onAnswer = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
       const waiting = startWaiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`)), {

@@ -15,6 +15,7 @@ import { egressBy, loopbackEgress } from '../../../support/egress.ts';
 import { until } from '../../../support/until.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 import { RUN } from '../../../support/activities/tool-activities.ts';
+import { aConnection } from '../../../support/activities/tool-call.ts';
 
 describe('what is learned from HTTP exchanges, and how bodies are bounded', () => {
   const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -305,8 +306,8 @@ describe('tokens that end while people think: what is sent after the call has a 
 
 test('answers to requests of a server are bounded, and what people say does not wait behind its pings', async () => {
   const sent: string[] = [];
-  const transport = new SessionTransport(new URL('http://x.test'), {
-    streaming: () => false,
+  const wire = { exchange: () => ({}) };
+  const transport = new SessionTransport(aConnection({ url: 'http://x.test' }), wire, {
     // The server takes none of them.
     fetch: async (_url, init) => {
       sent.push(typeof init?.body === 'string' ? init.body : '');

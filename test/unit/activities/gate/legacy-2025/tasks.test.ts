@@ -4,8 +4,13 @@ import { describe, expect, test } from '@jest/globals';
 import { authorityOf } from '../../../../../activities/discovery/access.ts';
 import { openedTask, taskResult, taskWish } from '../../../../../activities/gate/legacy-2025/seals.ts';
 import type { Names, Trace } from '../../../../../activities/mcp/classify-failure.ts';
-import { begunTask, isTask, wordOf } from '../../../../../activities/mcp/legacy-2025/begun-task.ts';
-import { waitsForTasks, withTaskSupport } from '../../../../../activities/mcp/legacy-2025/tasks.ts';
+import {
+  begunTask,
+  isTask,
+  waitsForTasks,
+  withTaskSupport,
+  wordOf,
+} from '../../../../../activities/mcp/legacy-2025/tasks.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../../../../activities/mcp/state-seal.ts';
 import { createScrubber } from '../../../../../activities/scrubbing/scrubber.ts';
 import { Config } from '../../../../../contracts/schemas/config.ts';
