@@ -24,7 +24,7 @@ interface Failure {
   readonly tenant: string;
 }
 
-/** Times are epoch ms. `by` is the only tenant whose calls have failed; absent if calls of several have. */
+/** Times are ms of a clock that only goes forward. `by` is the only tenant whose calls have failed; absent if calls of several have. */
 export type Breaker =
   /** `failures` are those since the last success, oldest first, no more than the rule counts. */
   | { readonly state: 'closed'; readonly failures: readonly Failure[] }
@@ -37,24 +37,16 @@ const LOOK_AGAIN_MS = 1_000;
 
 export const CLOSED: Breaker = { state: 'closed', failures: [] };
 
-/**
- * Says how long the next call of a tenant must wait, in ms; 0 if it may go now.
- * @param now epoch ms
- */
+/** Says how long the next call of a tenant must wait, in ms; 0 if it may go now. */
 export function mustWait(breaker: Breaker, { openMs }: BreakerRule, tenant: string, now: number): number {
   if (breaker.state === 'closed') return 0;
   const { by } = breaker;
   const isForeign = by !== undefined && by !== tenant;
-  if (breaker.state === 'open') {
-    if (isForeign) return 0;
-    // A clock that was set back must not hold calls for longer than the rule.
-    return Math.min(openMs, Math.max(0, breaker.until - now));
-  }
+  if (breaker.state === 'open') return isForeign ? 0 : Math.max(0, breaker.until - now);
   // A slow trial call of the tenant that failed does not hold back other tenants either.
   if (isForeign && breaker.tenant === by) return 0;
-  // A call may take an hour, and a clock may be set back.
-  const tried = now - breaker.since;
-  return tried < 0 || tried >= openMs ? 0 : Math.min(openMs - tried, LOOK_AGAIN_MS);
+  // A call may take an hour.
+  return Math.max(0, Math.min(breaker.since + openMs - now, LOOK_AGAIN_MS));
 }
 
 /** Lets a call pass, after `mustWait` returned 0. @returns whether it is the one that tries */

@@ -73,7 +73,7 @@ interface Server {
   breaker: Breaker;
   running: number;
   begun: readonly number[];
-  /** Tenant, or the whole server → epoch ms. */
+  /** Tenant, or the whole server → the time until which it is left alone. */
   readonly asked: Map<string, number>;
   readonly line: Line;
 }
@@ -82,7 +82,7 @@ export interface ServerLimitsParts {
   /** Canonical server URL → its configuration. */
   readonly configured: ReadonlyMap<string, LimitedServer>;
   readonly tell: (event: LimitEvent) => void;
-  /** Epoch ms. */
+  /** Ms of a clock that only goes forward. */
   readonly now?: () => number;
   /** From 0 up to 1. */
   readonly random?: () => number;
@@ -93,7 +93,7 @@ export class ServerLimits {
   readonly #servers = new Map<string, Server>();
   #unlisted = 0;
 
-  constructor({ now = Date.now, random = Math.random, ...parts }: ServerLimitsParts) {
+  constructor({ now = () => performance.now(), random = Math.random, ...parts }: ServerLimitsParts) {
     this.#parts = { now, random, ...parts };
   }
 
@@ -234,10 +234,9 @@ export function rateOf(perSecond: number): Rate {
   return { most, windowMs: Math.ceil((most * 1_000) / perSecond) };
 }
 
-/** Returns the times that still count. @param begun oldest first, in epoch ms as `now` */
+/** Returns the times that still count. @param begun oldest first */
 export function within({ windowMs }: Rate, begun: readonly number[], now: number): readonly number[] {
-  // A time in the future is from a clock that was set back since, and would count for ever.
-  return begun.filter((at) => at <= now && now - at < windowMs);
+  return begun.filter((at) => now - at < windowMs);
 }
 
 /** Says how long the next must wait behind the `ahead` others that wait already, in ms; 0 if it may begin now. */
@@ -266,7 +265,7 @@ const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 
 class Line {
-  /** Key of a call → when it comes back, epoch ms. */
+  /** Key of a call → when it comes back. */
   readonly #waiting = new Map<string, number>();
 
   leave(key: string): void {

@@ -251,10 +251,6 @@ test('the next waits until the oldest of those that count is gone, and behind th
   expect(untilNext(rate, [0, 400], 1_000)).toBe(0);
 });
 
-test('times of the future, of a clock that was set back, do not count', () => {
-  expect(within({ most: 1, windowMs: 1_000 }, [5_000], 10)).toEqual([]);
-});
-
 test('whoever comes whenever: never more than so many in any window', () => {
   forAll(
     fc.double({ min: 0.2, max: 20, noNaN: true }),
