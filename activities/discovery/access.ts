@@ -9,7 +9,6 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
-import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, Credentials, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
@@ -184,46 +183,30 @@ type Configured = Pick<Config, 'servers' | 'credentials'>;
 
 type Turned = { readonly code: string } & Pick<Extract<CallEnding, { kind: 'refused' }>, 'message' | 'requiredScope'>;
 
-/** Adds what people can do, if nothing has run. */
+/**
+ * Adds what people can do, if nothing has run.
+ * @param leaving people whose consent would count; undefined if the call may not leave as it is
+ * @param refused the ending, if it says more than the result
+ */
 export function wanting(
+  config: Configured,
+  request: TokenRequest,
   result: DispatchResult,
-  need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
+  leaving: AuthorizationNeed['asked'] | undefined,
+  refused?: Turned,
 ): DispatchResult {
   if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
-  const authorization = need(result.outcome);
-  return authorization === undefined ? result : { ...result, authorization };
-}
-
-/** @param leaving people whose consent would count; undefined if the call may not leave as it is */
-export function askedNow(
-  need: AuthorizationNeed | undefined,
-  leaving: AuthorizationNeed['asked'] | undefined,
-): AuthorizationNeed | undefined {
-  if (need?.wants !== 'consent' || leaving === undefined) return need;
+  const need = needOf(config, request, refused ?? result.outcome);
+  if (need?.wants !== 'consent' || leaving === undefined) return { ...result, ...defined({ authorization: need }) };
   const { approvers, deadlineSeconds } = leaving;
-  return { ...need, asked: { approvers, deadlineSeconds } };
+  return { ...result, authorization: { ...need, asked: { approvers, deadlineSeconds } } };
 }
 
-export function needOfToken(
-  config: Configured,
-  request: TokenRequest,
-  { code, message }: { readonly code: string; readonly message: string },
-): AuthorizationNeed | undefined {
-  if (!ABOUT_THE_GRANT.has(code) || !isGiven(credentialsFor(config, request))) return undefined;
-  return { reason: code, message, wants: 'grant' };
-}
-
-export function needOfListing(
-  config: Configured,
-  request: TokenRequest,
-  failed: { readonly code: string; readonly message: string },
-): AuthorizationNeed | undefined {
-  return needOfToken(config, request, failed) ?? needOfEnding(config, request, failed);
-}
-
-export function needOfEnding(config: Configured, request: TokenRequest, ending: Turned): AuthorizationNeed | undefined {
-  const { code, message, requiredScope } = ending;
+/** Says what people can do about a token that could not be had, or that the server refused. */
+export function needOf(config: Configured, request: TokenRequest, turned: Turned): AuthorizationNeed | undefined {
+  const { code, message, requiredScope } = turned;
   const credentials = credentialsFor(config, request);
+  if (ABOUT_THE_GRANT.has(code)) return isGiven(credentials) ? { reason: code, message, wants: 'grant' } : undefined;
   if (code === 'TOOL_UNAUTHORIZED') {
     if (credentials === 'brought' || isGiven(credentials)) return { reason: code, message, wants: 'grant' };
     if (credentials === undefined || credentials.kind === 'none') return undefined;

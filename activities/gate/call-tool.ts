@@ -16,7 +16,7 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { ToolNow } from '../catalog/reader.ts';
-import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from '../discovery/access.ts';
+import { type CurrentTool, tokenRequest, wanting } from '../discovery/access.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
@@ -155,9 +155,7 @@ async function callAsListed(
     const shown = target.definitionHash;
     current = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal(), parts.server);
   } catch (error) {
-    return wanting(endedBeforeSending(error), (failed) =>
-      askedNow(needOfListing(parts.config, request, failed), before.leaving),
-    );
+    return wanting(parts.config, request, endedBeforeSending(error), before.leaving);
   }
   const { tool } = current;
   const weighed =

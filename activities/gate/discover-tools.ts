@@ -36,7 +36,7 @@ import {
   listAuthorized,
   tokenRequest,
   type LiveTools,
-  needOfListing,
+  needOf,
   type ServerAccess,
 } from '../discovery/access.ts';
 import { currentScheduler } from '../kit/activity.ts';
@@ -132,7 +132,7 @@ async function listOnce(
 
 /** Consent to another try is not asked for: a run that has done nothing is started again. */
 function grantWanting(config: Config, request: TokenRequest, error: unknown): AuthorizationNeed | undefined {
-  const need = error instanceof CountersignError ? needOfListing(config, request, error) : undefined;
+  const need = error instanceof CountersignError ? needOf(config, request, error) : undefined;
   return need?.wants === 'grant' ? need : undefined;
 }
 

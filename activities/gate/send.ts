@@ -28,14 +28,11 @@ import { STORING_MS } from '../artifacts/port.ts';
 import type { LoadToolset, ReadCatalog } from '../catalog/reader.ts';
 import {
   accessTo,
-  askedNow,
   authorityOf,
   type CallAuthority,
   connectionOf,
   type CurrentTool,
   type LiveTools,
-  needOfEnding,
-  needOfToken,
   renewalOf,
   type ServerAccess,
   sessionOwner,
@@ -81,7 +78,7 @@ export async function callWithToken(
 ): Promise<DispatchResult> {
   const { request, secrets: held, shown = [], leaving, people } = meant;
   const notLeft = (error: unknown): DispatchResult =>
-    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), leaving));
+    wanting(parts.config, request, endedBeforeSending(error), leaving);
   let access: ServerAccess;
   try {
     access = accessTo(parts.config, input.server, catalog);
@@ -126,9 +123,8 @@ export async function callWithToken(
       : ending;
   const ended = resultOf(said, token, told);
   const answers = people?.told ?? [];
-  return wanting(ended.kind === 'ended' && answers.length > 0 ? { ...ended, held: answers } : ended, () =>
-    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
-  );
+  const result = ended.kind === 'ended' && answers.length > 0 ? { ...ended, held: answers } : ended;
+  return wanting(parts.config, request, result, leaving, said.kind === 'refused' ? said : undefined);
 }
 
 async function send(

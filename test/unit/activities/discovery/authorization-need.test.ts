@@ -1,6 +1,6 @@
 /** What people can do about a call that was turned away, and who (INV-S2, F13, F14). */
 import { describe, expect, test } from '@jest/globals';
-import { needOfEnding, needOfListing, needOfToken } from '../../../../activities/discovery/access.ts';
+import { needOf } from '../../../../activities/discovery/access.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
@@ -37,16 +37,15 @@ describe('without a token', () => {
     (code) => {
       const need = { reason: code, message: 'm', wants: 'grant' };
       for (const server of ['given', 'kept', 'brought'])
-        expect(needOfToken(config, requestTo(server), failed(code))).toEqual(need);
-      for (const server of ['none', 'minted'])
-        expect(needOfToken(config, requestTo(server), failed(code))).toBeUndefined();
+        expect(needOf(config, requestTo(server), failed(code))).toEqual(need);
+      for (const server of ['none', 'minted']) expect(needOf(config, requestTo(server), failed(code))).toBeUndefined();
       const named = requestTo('listed', { credentials: { name: 'office', tenant: 'default' } });
-      expect(needOfToken(config, named, failed(code))).toBeUndefined();
+      expect(needOf(config, named, failed(code))).toBeUndefined();
     },
   );
 
   test.each(['GRANT_FORBIDDEN', 'TOKEN_UNAVAILABLE', 'DISPATCH_FORBIDDEN'])('%s is asked of nobody', (code) => {
-    expect(needOfToken(config, requestTo('given'), failed(code))).toBeUndefined();
+    expect(needOf(config, requestTo('given'), failed(code))).toBeUndefined();
   });
 });
 
@@ -57,18 +56,18 @@ describe('a token that was refused (401)', () => {
     ['brought', 'grant'],
     ['minted', 'consent'],
   ])('of %s asks for %s', (server, wants) => {
-    expect(needOfEnding(config, requestTo(server), refused('TOOL_UNAUTHORIZED'))).toMatchObject({ wants });
+    expect(needOf(config, requestTo(server), refused('TOOL_UNAUTHORIZED'))).toMatchObject({ wants });
   });
 
   test('of a server without credentials, or with some that nobody configured, is asked of nobody', () => {
-    expect(needOfEnding(config, requestTo('none'), refused('TOOL_UNAUTHORIZED'))).toBeUndefined();
+    expect(needOf(config, requestTo('none'), refused('TOOL_UNAUTHORIZED'))).toBeUndefined();
     const named = requestTo('listed', { credentials: { name: 'constructor', tenant: 'default' } });
-    expect(needOfEnding(config, named, refused('TOOL_UNAUTHORIZED'))).toBeUndefined();
+    expect(needOf(config, named, refused('TOOL_UNAUTHORIZED'))).toBeUndefined();
   });
 });
 
 describe('a list before the call that could not be had', () => {
-  const need = (server: string, code: string) => needOfListing(config, requestTo(server), { code, message: 'm' });
+  const need = (server: string, code: string) => needOf(config, requestTo(server), { code, message: 'm' });
 
   test('asks for what would be asked of the call', () => {
     expect(need('kept', 'GRANT_EXPIRED')).toEqual({ reason: 'GRANT_EXPIRED', message: 'm', wants: 'grant' });
@@ -84,7 +83,7 @@ describe('a list before the call that could not be had', () => {
 
 describe('a scope that is missing (403)', () => {
   const need = (server: string, scope?: string, over = {}) =>
-    needOfEnding(config, requestTo(server, over), refused('TOOL_INSUFFICIENT_SCOPE', scope));
+    needOf(config, requestTo(server, over), refused('TOOL_INSUFFICIENT_SCOPE', scope));
 
   test('asks for consent to what is missing, where the operator lets people give it', () => {
     expect(need('minted', 'read admin')).toMatchObject({ wants: 'consent', scopes: ['admin'] });
@@ -114,7 +113,7 @@ describe('a scope that is missing (403)', () => {
   });
 
   test('nor any other refusal', () => {
-    expect(needOfEnding(config, requestTo('minted'), refused('TOOL_FORBIDDEN', 'admin'))).toBeUndefined();
+    expect(needOf(config, requestTo('minted'), refused('TOOL_FORBIDDEN', 'admin'))).toBeUndefined();
     expect(need('none', 'admin')).toBeUndefined();
   });
 });
