@@ -16,7 +16,7 @@ import { currentScheduler } from '../kit/activity.ts';
 import { signOfCall } from '../mcp/classify-failure.ts';
 import { signOfList } from '../mcp/listing.ts';
 import type { CallEnding, Health, ServerSign, ToolServer } from '../mcp/port.ts';
-import { type Breaker, type BreakerRule, CLOSED, ended, mustWait, passed } from './breaker.ts';
+import { type Breaker, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
 /** One that asks for more is believed for the call that it answered alone. */
 const LONGEST_HOLD_MS = 300_000;
@@ -69,7 +69,6 @@ interface Server {
   readonly name: string | undefined;
   readonly limits: Limits | undefined;
   readonly rate: Rate | undefined;
-  readonly rule: BreakerRule | undefined;
   breaker: Breaker;
   running: number;
   begun: readonly number[];
@@ -108,7 +107,7 @@ export class ServerLimits {
     }
     server.line.leave(caller.key);
     let tries = false;
-    if (server.rule !== undefined) {
+    if (server.limits?.breaker !== undefined) {
       const pass = passed(server.breaker, caller.tenant, now);
       tries = pass.tries;
       this.#change(server, pass.breaker);
@@ -132,7 +131,8 @@ export class ServerLimits {
 
   #leave(server: Server, { tenant }: Caller, { tries, health, asked }: ServerSign & { readonly tries: boolean }): void {
     const now = this.#parts.now();
-    const { name, rule } = server;
+    const { name, limits } = server;
+    const rule = limits?.breaker;
     this.#count(server, -1);
     if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
     if (asked === undefined || asked.ms <= 0) return;
@@ -160,7 +160,8 @@ export class ServerLimits {
   }
 
   #holding(server: Server, caller: Caller, now: number): HeldBack | undefined {
-    const { limits, rule, rate, line } = server;
+    const { limits, rate, line } = server;
+    const rule = limits?.breaker;
     const back = (ms: number, by: HeldBy, why: string): HeldBack => this.#back(server, caller, ms, by, why);
     const until = Math.max(server.asked.get(WHOLE_SERVER) ?? 0, server.asked.get(caller.tenant) ?? 0);
     if (until > now) return back(until - now, 'retry-after', 'asked to be left alone for a while (Retry-After)');
@@ -192,16 +193,10 @@ export class ServerLimits {
     if (known !== undefined) return known;
     if (this.#servers.size >= MOST_UNLISTED + this.#parts.configured.size) this.#forgetIdle(now);
     const { name, limits } = this.#parts.configured.get(url) ?? {};
-    const breaker = limits?.breaker;
     const server: Server = {
       name,
       limits,
       rate: limits?.perSecond === undefined ? undefined : rateOf(limits.perSecond),
-      rule: breaker && {
-        failures: breaker.failures,
-        withinMs: breaker.withinSeconds * 1_000,
-        openMs: breaker.openSeconds * 1_000,
-      },
       breaker: CLOSED,
       running: 0,
       begun: [],

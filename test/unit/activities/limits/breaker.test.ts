@@ -8,7 +8,7 @@ import type { Health } from '../../../../activities/mcp/port.ts';
 import { forAll, forMany } from '../../../support/for-all.ts';
 import { readDeployed } from '../../../support/package/deployment.ts';
 
-const RULE = { failures: 3, withinMs: 10_000, openMs: 5_000 };
+const RULE = { failures: 3, withinSeconds: 10, openSeconds: 5 };
 
 const Alert = z.object({ alert: z.string(), expr: z.string(), for: z.string() });
 const Alerts = z.object({ groups: z.array(z.object({ rules: z.array(Alert) })) });
@@ -78,7 +78,7 @@ describe('open, and its time is over', () => {
     expect(tries).toBe(true);
     expect(half).toEqual({ state: 'half-open', since: 100, tenant: 'acme' });
     expect(mustWait(half, RULE, 'acme', 101)).toBe(1_000);
-    expect(mustWait(half, { ...RULE, openMs: 10 }, 'acme', 101)).toBe(9);
+    expect(mustWait(half, { ...RULE, openSeconds: 0.01 }, 'acme', 101)).toBe(9);
   });
 
   test('it answers: closed. It fails: open again. It tells nothing: the next one tries at once', () => {
@@ -209,7 +209,8 @@ test('whatever happens: nothing passes while it is open, and those that try begi
         if (wait > 0) continue;
         const pass = passed(breaker, 'acme', now);
         breaker = pass.breaker;
-        if (pass.tries && running.includes(true)) expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openMs);
+        if (pass.tries && running.includes(true))
+          expect(now - lastTry).toBeGreaterThanOrEqual(RULE.openSeconds * 1_000);
         if (pass.tries) lastTry = now;
         running.push(pass.tries);
       } else if (running.length > 0) {
@@ -223,7 +224,7 @@ test('whatever happens: nothing passes while it is open, and those that try begi
 });
 
 test('its alert fires for a server that never answers: one call or another tries most of the time', () => {
-  const rule = { failures: 5, withinMs: 60_000, openMs: 30_000 };
+  const rule = { failures: 5, withinSeconds: 60, openSeconds: 30 };
   const callTimeoutMs = 120_000;
   const down = { tenant: 'acme', health: 'down' } as const;
   const alerts = Alerts.parse(parse(readDeployed('prometheus/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
