@@ -131,9 +131,9 @@ function createStrategies(
   }: TokenBrokerOptions,
   warn: TokenSource['warn'],
 ) {
-  const { allowInsecure, issuerEndpoints } = config.egress;
+  const { issuerEndpoints } = config.egress;
   const words = createServerWords(now);
-  const common = { words, servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
+  const common = { words, servers: createAuthorizationServers(now), signingKeys, timeoutMs, now, warn };
   const openGrant = grantOpener({ keys, now });
   const given = sealedStrategy({
     keys,

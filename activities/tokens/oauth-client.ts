@@ -1,7 +1,8 @@
 /**
  * This worker as a client of one configured authorization server asks its token endpoint, and ends tokens there.
  *
- * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS.
+ * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS: the library refuses
+ *    others, and so does the outlet (`activities/egress/fetch.ts`).
  */
 import {
   allowInsecureRequests,
@@ -21,7 +22,6 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { OAuthClient, SenderConstrained } from '../../contracts/schemas/credentials.ts';
-import { isSecurelyReached } from '../../domain/text/urls.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError, type TokenRequest } from './port.ts';
@@ -36,7 +36,6 @@ export interface TokenSource {
   readonly send: GuardedFetch;
   /** Limit for discovery and token request together. */
   readonly timeoutMs: number;
-  readonly allowInsecure: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
@@ -141,7 +140,7 @@ export class ConfiguredClient {
     posts: boolean,
   ): Promise<TokenEndpointResponse> {
     const { issuer, clientId } = this.#client;
-    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange, posts);
+    const { metadata, auth, secrets } = await this.#authenticated(server, exchange, posts);
     shown.push(...secrets);
     const client = { client_id: clientId };
     const form = new URLSearchParams(parameters);
@@ -157,7 +156,7 @@ export class ConfiguredClient {
     const { issuer, clientId } = this.#client;
     const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
     if (endpoint === undefined) return;
-    const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange, this.#posts);
+    const { metadata, auth } = await this.#authenticated(server, exchange, this.#posts);
     const additionalParameters = { token_type_hint: hint };
     const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
     await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
@@ -176,15 +175,9 @@ export class ConfiguredClient {
   }
 
   /** Makes the proof that this worker is the client, and lists it as secrets, in every form in which it travels. */
-  async #authenticated(
-    server: string,
-    endpoint: 'token_endpoint' | 'revocation_endpoint',
-    exchange: Exchange,
-    posts: boolean,
-  ) {
+  async #authenticated(server: string, exchange: Exchange, posts: boolean) {
     const { clientId, clientSecret } = this.#client;
     const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
-    this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
     if (clientSecret !== undefined) {
       const auth = authenticationFor(metadata, clientSecret, server, posts);
       return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
@@ -203,15 +196,6 @@ export class ConfiguredClient {
       body.set('client_assertion', assertion);
     };
     return { metadata, auth, secrets: [assertion] };
-  }
-
-  #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
-    const { issuer } = this;
-    // The egress rules decide where the endpoint may be.
-    if (endpoint === undefined || !URL.canParse(endpoint)) return;
-    if (isSecurelyReached(new URL(endpoint), this.#source.allowInsecure)) return;
-    const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
-    throw tokenError('TOKEN_REFUSED', message, { server, issuer });
   }
 }
 

@@ -46,7 +46,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
   ])('INV-S1: metadata with %s send the client secret nowhere', async (what, metadata) => {
     server = await startHostile({ metadata: (issuer) => ({ body: metadata(issuer) }), token: () => ({ body: GOOD }) });
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
-    expect(error.code).toBe(what.includes('private address') ? 'EGRESS_FORBIDDEN' : 'TOKEN_REFUSED');
+    expect(error.code).toBe(/private address|without TLS/.test(what) ? 'EGRESS_FORBIDDEN' : 'TOKEN_REFUSED');
     expect(server.seen).toHaveLength(0);
   });
 

@@ -453,7 +453,7 @@ describe('a refresh token at a hostile authorization server', () => {
 
   test.each([
     ['may not be contacted', 'https://elsewhere.example.com/token', 'EGRESS_FORBIDDEN'],
-    ['is without TLS', 'http://evil.example.com/token', 'TOKEN_REFUSED'],
+    ['is without TLS', 'http://evil.example.com/token', 'EGRESS_FORBIDDEN'],
   ])('INV-S1: a token endpoint that %s is sent nothing, and the token is as good as before', async (_, url, code) => {
     server.behave({ metadata: (issuer) => ({ body: { issuer, token_endpoint: url } }) });
     const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
