@@ -17,7 +17,7 @@ import type { Vault } from '../vault/port.ts';
 import { type HeaderSecrets, secretHeaderValues, takeGrant } from './configured.ts';
 import { LARGEST_ANSWER_BYTES } from './exchange.ts';
 import { issuedStrategy, tokenSigner } from './issued.ts';
-import { createAuthorizationServers, type TokenSource } from './oauth-client.ts';
+import type { TokenSource } from './oauth-client.ts';
 import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStrategy } from './oauth-strategies.ts';
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { forResource, type ResourceCheck } from './resource-metadata.ts';
@@ -133,7 +133,7 @@ function createStrategies(
 ) {
   const { issuerEndpoints } = config.egress;
   const words = createServerWords(now);
-  const common = { words, servers: createAuthorizationServers(now), signingKeys, timeoutMs, now, warn };
+  const common = { words, signingKeys, timeoutMs, now, warn };
   const openGrant = grantOpener({ keys, now });
   const given = sealedStrategy({
     keys,

@@ -29,7 +29,6 @@ import { type ProofKey, type ServerWords, wantsNonceOfIssuer } from './proof-key
 import type { SigningKeys } from './sealed.ts';
 
 export interface TokenSource {
-  readonly servers: ReturnType<typeof createAuthorizationServers>;
   readonly signingKeys: SigningKeys;
   readonly words: ServerWords;
   /** Fetches from the issuers of these credentials, as far as egress rules allow. */
@@ -40,6 +39,8 @@ export interface TokenSource {
   readonly now: () => number;
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
 }
+
+const KEPT_MS = 300_000;
 
 /** RFC 7009 §2.1. */
 export type TokenHint = 'access_token' | 'refresh_token';
@@ -65,6 +66,7 @@ export class ConfiguredClient {
   readonly #source: TokenSource;
   /** True once the server knows this client by a secret in the body, and not by HTTP Basic. */
   #posts = false;
+  #kept: { readonly metadata: AuthorizationServer; readonly until: number } | undefined;
 
   constructor(client: OAuthClient, source: TokenSource) {
     this.#client = client;
@@ -77,19 +79,16 @@ export class ConfiguredClient {
 
   /** Reads the metadata of the issuer, for a request that must not fail for want of them. */
   async prepare(server: string, exchange: Exchange): Promise<void> {
-    await this.#toldIfFailed(
-      { server, exchange },
-      async () => await this.#source.servers.metadataOf(this.issuer, exchange),
-    );
+    await this.#toldIfFailed({ server, exchange }, async () => await this.#metadata(exchange));
   }
 
   /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
   async token(ask: TokenAsk): Promise<TokenAnswer> {
     const { exchange, request, grantType, senderConstrained: mode } = ask;
-    const { servers, words } = this.#source;
+    const { words } = this.#source;
     const shown: string[] = [];
     return await this.#toldIfFailed({ server: request.server, exchange, grantType }, async () => {
-      const { dpop_signing_alg_values_supported: algorithms } = await servers.metadataOf(this.issuer, exchange);
+      const { dpop_signing_alg_values_supported: algorithms } = await this.#metadata(exchange);
       const key = mode && (await words.keyFor(mode, request, algorithms));
       const answer = await this.#asClient(ask, key, shown).catch(async (error: unknown) => {
         if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
@@ -122,7 +121,7 @@ export class ConfiguredClient {
       return await this.#asked(ask, key, shown, posts);
     } catch (error) {
       if (this.#client.clientSecret === undefined || !isClientRefusal(error)) throw error;
-      const metadata = await this.#source.servers.metadataOf(this.issuer, ask.exchange);
+      const metadata = await this.#metadata(ask.exchange);
       if (!takesBoth(metadata.token_endpoint_auth_methods_supported)) throw error;
     }
     const answer = await this.#asked(ask, key, shown, !posts);
@@ -154,7 +153,7 @@ export class ConfiguredClient {
   /** Ends a token at its issuer (RFC 7009), if that offers a way. The error of a failure is not for showing. */
   async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<void> {
     const { issuer, clientId } = this.#client;
-    const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
+    const { revocation_endpoint: endpoint } = await this.#metadata(exchange);
     if (endpoint === undefined) return;
     const { metadata, auth } = await this.#authenticated(server, exchange, this.#posts);
     const additionalParameters = { token_type_hint: hint };
@@ -170,14 +169,23 @@ export class ConfiguredClient {
     return await signAssertion(clientKey, signingKeys(clientKey), clientId, audience, now());
   }
 
+  /** After a refused token the metadata may be stale. */
   forget(): void {
-    this.#source.servers.forget(this.issuer);
+    this.#kept = undefined;
+  }
+
+  /** RFC 8414, then OpenID Connect discovery. */
+  async #metadata(exchange: Exchange): Promise<AuthorizationServer> {
+    const { now } = this.#source;
+    if (this.#kept === undefined || now() >= this.#kept.until)
+      this.#kept = { metadata: await discover(new URL(this.issuer), exchange), until: now() + KEPT_MS };
+    return this.#kept.metadata;
   }
 
   /** Makes the proof that this worker is the client, and lists it as secrets, in every form in which it travels. */
   async #authenticated(server: string, exchange: Exchange, posts: boolean) {
     const { clientId, clientSecret } = this.#client;
-    const metadata = await this.#source.servers.metadataOf(this.issuer, exchange);
+    const metadata = await this.#metadata(exchange);
     if (clientSecret !== undefined) {
       const auth = authenticationFor(metadata, clientSecret, server, posts);
       return { metadata, auth, secrets: secretsOfClient(clientId, clientSecret) };
@@ -256,26 +264,6 @@ export function basicCredentials(clientId: string, clientSecret: string): string
 
 function formEncoded(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1);
-}
-
-const KEPT_MS = 300_000;
-
-/** Metadata of configured issuers (RFC 8414, then OpenID Connect discovery); others would get a client secret. */
-export function createAuthorizationServers(now: () => number) {
-  const kept = new Map<string, { readonly metadata: AuthorizationServer; readonly until: number }>();
-  return {
-    async metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer> {
-      const known = kept.get(issuer);
-      if (known !== undefined && now() < known.until) return known.metadata;
-      const metadata = await discover(new URL(issuer), exchange);
-      kept.set(issuer, { metadata, until: now() + KEPT_MS });
-      return metadata;
-    },
-    /** After a refused token the metadata may be stale. */
-    forget(issuer: string): void {
-      kept.delete(issuer);
-    },
-  };
 }
 
 /** The proofs are secrets of this call. */

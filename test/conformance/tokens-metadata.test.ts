@@ -93,13 +93,13 @@ describe('metadata and repeated requests at a hostile authorization server', () 
     expect(server.discoveries()).toBe(2);
   });
 
-  test('metadata are asked for once in five minutes, and again after a refused token', async () => {
+  test('metadata are asked for once in five minutes for each server, and again after a refused token', async () => {
     let now = Date.now();
     let minted = 0;
     server = await startHostile({ token: () => ({ body: { ...GOOD, access_token: `at-${(minted += 1)}` } }) });
     const broker = brokerFor(withClient(server.issuer), { now: () => now });
     await broker.mint(requestFor('notes'));
-    await broker.mint(requestFor('files'));
+    await broker.mint(requestFor('notes'));
     expect(server.discoveries()).toBe(1);
     await broker.mint({ ...requestFor('notes'), refused: 'at-1' });
     expect(server.discoveries()).toBe(2);
