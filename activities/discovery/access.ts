@@ -71,8 +71,6 @@ export function accessTo(
 function forbidden(message: string): CountersignError {
   return new CountersignError('DISPATCH_FORBIDDEN', message);
 }
-
-/** Returns the credentials that the catalog names; the configuration defines them. */
 export function credentialsOf(
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   tenant: string,
@@ -299,7 +297,6 @@ export interface CurrentTool {
   readonly tool: OfferedTool;
   /** Secrets of the list that was just made; they must not leave the activity (INV-S1). */
   readonly secrets: readonly string[];
-  /** The tokens among them. */
   readonly shown?: readonly string[];
 }
 
@@ -419,7 +416,6 @@ function keyOf({ run, server, grant }: Principal, catalog: CatalogSnapshot | und
 interface Listed {
   readonly listing: ToolListing;
   readonly token: MintedToken;
-  /** All secrets that the server was asked with. */
   readonly secrets: readonly string[];
   readonly shown: readonly string[];
 }

@@ -22,7 +22,6 @@ import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './addr
 const MAX_HEADER_BYTES = 16_384;
 
 export interface BodyWatch {
-  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
@@ -73,7 +72,6 @@ export interface Egress {
 
 export interface EgressOptions {
   readonly rules: EgressRules;
-  /** Origins that the configuration names. */
   readonly origins: { has(origin: string): boolean };
   readonly resolve?: Resolve;
 }
@@ -358,8 +356,6 @@ function egressForbidden(what: string, host: string, reason: string): Countersig
   const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
 }
-
-/** Finds the egress refusal in an error that another library has wrapped. */
 export function egressRefusalIn(error: unknown): CountersignError | undefined {
   return causesOf(error)
     .filter((at) => at instanceof CountersignError)

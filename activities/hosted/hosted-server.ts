@@ -250,7 +250,6 @@ export function listedTool({ name, description, inputSchema, annotations }: Tool
 
 interface SeenCalls {
   answered: boolean;
-  /** Ids of all calls that were told of. */
   readonly ids: Set<string>;
   /** Items of those that are done, which may come without an id. */
   readonly done: JsonObject[];

@@ -21,7 +21,10 @@ interface Failure {
   readonly tenant: string;
 }
 
-/** Times are ms of a clock that only goes forward. `by` is the only tenant whose calls have failed; absent if calls of several have. */
+/**
+ * Times are ms of a clock that only goes forward. `by` is the only tenant whose calls have failed; absent if calls of
+ * several have.
+ */
 export type Breaker =
   /** `failures` are those since the last success, oldest first, no more than the rule counts. */
   | { readonly state: 'closed'; readonly failures: readonly Failure[] }

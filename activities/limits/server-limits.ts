@@ -20,7 +20,6 @@ import { type Breaker, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
 /** One that asks for more is believed for the call that it answered alone. */
 const LONGEST_HOLD_MS = 300_000;
-/** Unconfigured servers that are remembered; they come by URL. */
 const MOST_UNLISTED = 1_000;
 const WHOLE_SERVER = '';
 
@@ -78,12 +77,10 @@ interface Server {
 }
 
 export interface ServerLimitsParts {
-  /** Canonical server URL → its configuration. */
   readonly configured: ReadonlyMap<string, LimitedServer>;
   readonly tell: (event: LimitEvent) => void;
   /** Ms of a clock that only goes forward. */
   readonly now?: () => number;
-  /** From 0 up to 1. */
   readonly random?: () => number;
 }
 
@@ -260,7 +257,6 @@ const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 
 class Line {
-  /** Key of a call → when it comes back. */
   readonly #waiting = new Map<string, number>();
 
   leave(key: string): void {

@@ -34,9 +34,7 @@ import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 export interface Names {
   readonly server: string;
   readonly tool: string;
-  /** True for a read of a resource, which has no effect. */
   readonly reads?: true;
-  /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
 }
 
@@ -302,7 +300,6 @@ export type Trace =
   | {
       readonly kind: 'answered';
       readonly answer: RawAnswer;
-      /** Status of the HTTP response that brought it. */
       readonly status?: number | undefined;
       /** The server asked something in the middle of the call, so it did not refuse the call before it ran. */
       readonly asked?: true;

@@ -224,8 +224,6 @@ const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
 
 const DROPPED = Symbol('dropped');
-
-/** Returns undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
@@ -356,9 +354,7 @@ export interface Whole {
   readonly structured?: JsonValue;
   /** UTF-8 bytes of the JSON of the fields above. */
   readonly bytes: number;
-  /** Absent if it could not be stored. */
   readonly full?: ArtifactRef;
-  /** Number of calls that share the room of their turn; it explains why the preview is short. */
   readonly sharedBy?: number;
 }
 

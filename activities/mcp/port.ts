@@ -75,9 +75,7 @@ export interface TokenRenewal {
    * @throws CountersignError
    */
   mint(refused: string): Promise<string | undefined>;
-  /** The binding of a token that it has given. */
   bindingOf?(token: string): TokenBinding | undefined;
-  /** Secrets of all tokens that it has given. */
   secrets(): readonly string[];
 }
 
@@ -179,7 +177,6 @@ export interface CallProgress {
   readonly sentAt?: string;
   readonly progress?: number;
   readonly total?: number;
-  /** The place at which another worker can ask for the answer. */
   readonly resume?: SealedState;
 }
 
@@ -248,6 +245,5 @@ export interface ToolServer {
    */
   list(connection: ServerConnection, signal: AbortSignal, options?: ListOptions): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
-  /** Ends the sessions that are kept between calls. */
   close?(): Promise<void>;
 }

@@ -314,6 +314,15 @@ export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
+/** The answer to the request of this id, if the message is one. */
+export function answerIn(message: JSONRPCMessage, id: RequestId): RawAnswer | undefined {
+  if (!('id' in message) || message.id !== id) return undefined;
+  if (isJSONRPCResultResponse(message)) return { kind: 'result', result: message.result };
+  if (!isJSONRPCErrorResponse(message)) return undefined;
+  const { code, message: text } = message.error;
+  return { kind: 'error', code, message: text };
+}
+
 interface SessionTransportOptions extends Pick<StreamableHTTPClientTransportOptions, 'sessionId' | 'protocolVersion'> {
   readonly fetch: FetchLike;
   readonly asks?: boolean;
@@ -415,12 +424,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     // A ping is about the connection, and comes at any time.
     if (isJSONRPCRequest(message) && message.method !== 'ping' && this.#awaited !== undefined) this.asked = true;
     // A request has one answer; what else comes under its id is none.
-    if (!('id' in message) || message.id !== this.#awaited || this.answer !== undefined) return;
-    if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
-    else if (isJSONRPCErrorResponse(message)) {
-      const { code, message: text } = message.error;
-      this.answer = { kind: 'error', code, message: text };
-    }
+    if (this.#awaited === undefined || this.answer !== undefined) return;
+    this.answer = answerIn(message, this.#awaited);
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
@@ -541,9 +546,8 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
   let reached = false;
   let tellReached = (): void => undefined;
   const reach = (): void => {
+    if (!reached) tellReached();
     reached = true;
-    tellReached();
-    tellReached = () => undefined;
   };
   let exchange: Exchange = {};
   let callMade = false;
@@ -569,20 +573,20 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
   const fetch: FetchLike = async (url, init) => {
     clearTimeout(unended);
     const ofUse = use;
-    // The stream of an earlier use may still end.
-    const record = (isCall: boolean, update: Exchange): void => {
-      if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
-    };
     const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
     callMade ||= isCall;
+    const record = (update: Exchange, before = exchange): void => {
+      // The stream of an earlier use may still end.
+      if (ofUse === use && (isCall || !callMade)) exchange = { ...before, ...update };
+    };
     const target = String(url) === href ? movedTo : String(url);
     const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
-      if (ofUse === use && (isCall || !callMade)) exchange = {};
+      record({}, {});
       const response = await outlet.fetch(at, request, {
-        onTooLarge: () => record(isCall, { tooLarge: true }),
-        onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+        onTooLarge: () => record({ tooLarge: true }),
+        onBytes: (count) => record({ received: (exchange.received ?? 0) + count }),
       });
-      record(isCall, {
+      record({
         status: response.status,
         streamed: isEventStream(response),
         ...defined({ retryAfterMs: retryAfterOf(response, LONGEST_RETRY_AFTER_MS) }),
@@ -596,12 +600,12 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
         bound === undefined
           ? { response: await send(target, init) }
           : await bound.binding.send(bound.token, target, init, send, mayRepeat);
-      record(isCall, facts);
+      record(facts);
       movedTo = moveWithin(target, response) ?? movedTo;
       return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
     } catch (error) {
       const forbidden = egressRefusalIn(error);
-      if (forbidden !== undefined) record(isCall, { forbidden });
+      if (forbidden !== undefined) record({ forbidden });
       throw error;
     }
   };
@@ -617,9 +621,7 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
       reached = false;
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
-    /** True while an answer is not at its end. */
     isBusy: (): boolean => outlet.isBusy(),
-    /** Has the next request connect anew. */
     reconnect,
     /** Calls `tell` once something can have been sent. */
     onReached: (tell: () => void): void => {
@@ -627,7 +629,6 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
       else tellReached = tell;
     },
     exchange: (): Exchange => exchange,
-    /** True if the server redirects its requests within its origin. */
     moved: (): boolean => movedTo !== href,
     close: async (): Promise<void> => await outlet.close(),
   };

@@ -31,7 +31,6 @@ import type { SigningKeys } from './sealed.ts';
 export interface TokenSource {
   readonly signingKeys: SigningKeys;
   readonly words: ServerWords;
-  /** Fetches from the issuers of these credentials, as far as egress rules allow. */
   readonly send: GuardedFetch;
   /** Limit for discovery and token request together. */
   readonly timeoutMs: number;

@@ -22,7 +22,6 @@ export interface TokenRequest {
   readonly tool?: string;
   /** The person for whom the token is obtained; absent if a catalog lists tools for itself. */
   readonly initiator?: Pick<Initiator, 'id' | 'tenant'>;
-  /** Absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
   /** Scopes that people have consented to for this call; refused unless the configuration lists them. */
@@ -55,8 +54,6 @@ export interface MintedToken {
 export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
 }
-
-/** One way to obtain a token. */
 export type TokenStrategy = TokenBroker;
 
 type TokenErrorCode =

@@ -26,9 +26,7 @@ import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } f
 interface SealedGrants {
   readonly keys: PrivateKeys;
   readonly now: () => number;
-  /** Opens grants that name an entry of the vault. */
   readonly vaulted?: TokenStrategy | undefined;
-  /** Organisation policy `givenTokens`. */
   readonly givenTokens: 'allow' | 'deny';
 }
 

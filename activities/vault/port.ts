@@ -30,7 +30,6 @@ export interface ListedEntry extends Omit<VaultEntry, 'secret'> {
 }
 
 export interface Vault {
-  /** Returns undefined if there is no entry under the reference. */
   read(ref: string): Promise<HeldEntry | undefined>;
   /**
    * @param expected the version that was read; undefined if there must be none
@@ -49,8 +48,6 @@ export interface Vault {
 type OnUnread = (fault: CountersignError) => void;
 
 type FoundEntry = HeldEntry & Pick<ListedEntry, 'ref' | 'keyId'>;
-
-/** Lists the entries that are found at these places, without their secrets. */
 export async function listedAt(
   places: readonly string[],
   read: (place: string) => Promise<FoundEntry | undefined>,

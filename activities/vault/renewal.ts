@@ -23,7 +23,6 @@ export type Used<Value> =
   | { readonly kind: 'not-used'; readonly error: unknown }
   /** The issuer refused the token for good. */
   | { readonly kind: 'refused'; readonly error: unknown }
-  /** The token may have been used. */
   | { readonly kind: 'uncertain'; readonly error: unknown };
 
 export type Renewed<Value> =
@@ -42,7 +41,6 @@ export interface Renewing<Value> {
   /** The issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
   readonly reusable: boolean;
   readonly leaseMs: number;
-  /** How long to wait for other workers. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds since the epoch. */

@@ -28,6 +28,7 @@ import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../c
 import { type Pulse, startPulse } from '../pulse.ts';
 import { isFinalStatus, networkCodeOf } from '../../kit/network.ts';
 import {
+  answerIn,
   leaveSession,
   LONGEST_RETRY_MS,
   openWire,
@@ -51,15 +52,13 @@ export interface AskedAnswer extends Omit<
 }
 
 /** Its holder can learn the result of a call, and cannot send one. */
-export interface AnswerSource {
-  resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
-}
+export type AnswerSource = ReturnType<typeof createMcpAnswerSource>;
 
 const LOST = 'the worker that had sent it was lost';
 
-export function createMcpAnswerSource({ artifacts, egress }: McpReach): AnswerSource {
+export function createMcpAnswerSource({ artifacts, egress }: McpReach) {
   return {
-    async resume(connection, asked) {
+    async resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding> {
       const { point, heartbeat, seal, resume } = asked;
       const scrub = scrubberFor(connection, secretIds(point.sessionId));
       const names = namesOf(connection, asked, (text) => quoted(scrub, text));
@@ -242,12 +241,10 @@ class AnswerStream {
   #read(message: JSONRPCMessage): void {
     const { point, pulse } = this.#options;
     const { requestId, sentAt } = point;
+    const answer = answerIn(message, requestId);
+    if (answer !== undefined) return this.end(answer);
     if (isForeign(message, requestId)) this.#event.isForeign = true;
-    else if (isJSONRPCResultResponse(message)) this.end({ kind: 'result', result: message.result });
-    else if (isJSONRPCErrorResponse(message)) {
-      const { code, message: text } = message.error;
-      this.end({ kind: 'error', code, message: text });
-    } else if (isProgress(message)) {
+    else if (isProgress(message)) {
       const { progress, total } = message.params ?? {};
       if (typeof progress === 'number')
         pulse.say({ phase: 'sent', sentAt, progress, ...(typeof total === 'number' ? { total } : {}) });

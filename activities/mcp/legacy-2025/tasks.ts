@@ -130,9 +130,7 @@ export type TaskReport =
   | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
   | { readonly kind: 'over'; readonly ending: CallEnding };
 
-export interface TaskServer {
-  ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
-}
+export type TaskServer = ReturnType<typeof createMcpTaskServer>;
 
 interface Asking extends McpReach {
   readonly question: TaskQuestion;
@@ -141,9 +139,9 @@ interface Asking extends McpReach {
   readonly link: TaskLink;
 }
 
-export function createMcpTaskServer(reach: McpReach): TaskServer {
+export function createMcpTaskServer(reach: McpReach) {
   return {
-    async ask(connection, question) {
+    async ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport> {
       const { id, signal, tool } = question;
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
