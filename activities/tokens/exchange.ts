@@ -7,8 +7,6 @@
  * 2. The status tells a refusal from a fault, whatever the body claims to be.
  * 3. The server's text is not repeated: error descriptions echo requests, and requests hold secrets (INV-S1).
  */
-import { randomUUID } from 'node:crypto';
-import { type CryptoKey, SignJWT } from 'jose';
 import {
   HTTP_REQUEST_FORBIDDEN,
   INVALID_SERVER_METADATA,
@@ -20,7 +18,6 @@ import {
 } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
 import { networkCodeOf, retryAfterOf } from '../kit/network.ts';
@@ -86,31 +83,6 @@ export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** `typ` of an ID-JAG. */
 export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
 
-const LIFETIME_SECONDS = 60;
-
-/**
- * Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693 §1.1).
- * @param audience the issuer alone: an assertion that is good at two places can be carried from one to the other
- */
-export async function signAssertion(
-  { kid, alg }: SigningKey,
-  key: CryptoKey,
-  clientId: string,
-  audience: string,
-  now: number,
-): Promise<string> {
-  const seconds = Math.floor(now / 1_000);
-  return await new SignJWT()
-    .setProtectedHeader({ alg, kid, typ: 'JWT' })
-    .setIssuer(clientId)
-    .setSubject(clientId)
-    .setAudience(audience)
-    .setJti(randomUUID())
-    .setIssuedAt(seconds)
-    .setExpirationTime(seconds + LIFETIME_SECONDS)
-    .sign(key);
-}
-
 export function oauthFailure(
   error: unknown,
   asked: {
@@ -161,20 +133,20 @@ const PASSING: ReadonlySet<string> = new Set([
   'use_dpop_nonce',
 ]);
 
-const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
-  [HTTP_REQUEST_FORBIDDEN]: 'has a token endpoint without TLS',
-  [REQUEST_PROTOCOL_FORBIDDEN]: 'has a token endpoint without TLS',
-  [MISSING_SERVER_METADATA]: 'publishes no usable token endpoint',
-  [INVALID_SERVER_METADATA]: 'publishes no usable token endpoint',
-  [JSON_ATTRIBUTE_COMPARISON]: 'publishes metadata of another issuer (RFC 8414 §3.3)',
-};
+const LIBRARY_REFUSALS: ReadonlyMap<unknown, string> = new Map([
+  [HTTP_REQUEST_FORBIDDEN, 'has a token endpoint without TLS'],
+  [REQUEST_PROTOCOL_FORBIDDEN, 'has a token endpoint without TLS'],
+  [MISSING_SERVER_METADATA, 'publishes no usable token endpoint'],
+  [INVALID_SERVER_METADATA, 'publishes no usable token endpoint'],
+  [JSON_ATTRIBUTE_COMPARISON, 'publishes metadata of another issuer (RFC 8414 §3.3)'],
+]);
 
 const refused = (reason: string) => ({ code: 'TOKEN_REFUSED', reason }) as const;
 const unavailable = (reason: string) => ({ code: 'TOKEN_UNAVAILABLE', reason }) as const;
 
 function explain(error: unknown, exchange: Exchange): ReturnType<typeof refused | typeof unavailable> {
-  const code = codeIn(error) ?? '';
-  const found = LIBRARY_REFUSALS[code];
+  const code = isFields(error) ? error['code'] : undefined;
+  const found = LIBRARY_REFUSALS.get(code);
   if (found !== undefined) return refused(found);
   if (error instanceof ResponseTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
   const status = exchange.status();
@@ -186,7 +158,8 @@ function explain(error: unknown, exchange: Exchange): ReturnType<typeof refused 
   if (REFUSALS.has(said)) return refused(`answered ${said}`);
   if (status !== 200) return refused(`answered HTTP ${status}`);
   // The answer is a page of a proxy or a body cut on the way.
-  if ([PARSE_ERROR, RESPONSE_IS_NOT_JSON].includes(code)) return unavailable('answered with something that is no JSON');
+  if (code === PARSE_ERROR || code === RESPONSE_IS_NOT_JSON)
+    return unavailable('answered with something that is no JSON');
   return refused('answered with something that is no token response (RFC 6749 §5.1)');
 }
 
@@ -196,9 +169,4 @@ function noAnswer(error: unknown, exchange: Exchange): string {
   if (endedBy === 'deadline') return 'did not answer in time';
   const code = networkCodeOf(error);
   return code === undefined ? 'could not be reached' : `could not be reached (${code})`;
-}
-
-function codeIn(error: unknown): string | undefined {
-  const code = isFields(error) ? error['code'] : undefined;
-  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code) ? code : undefined;
 }

@@ -4,6 +4,8 @@
  * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS: the library refuses
  *    others, and so does the outlet (`activities/egress/fetch.ts`).
  */
+import { randomUUID } from 'node:crypto';
+import { SignJWT } from 'jose';
 import {
   allowInsecureRequests,
   type AuthorizationServer,
@@ -23,7 +25,7 @@ import {
 } from 'oauth4webapi';
 import type { OAuthClient, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
-import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
+import { type Exchange, oauthFailure } from './exchange.ts';
 import { tokenError, type TokenRequest } from './port.ts';
 import { type ProofKey, type ServerWords, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
@@ -40,6 +42,8 @@ export interface TokenSource {
 }
 
 const KEPT_MS = 300_000;
+/** Of an assertion. */
+const LIFETIME_SECONDS = 60;
 
 /** RFC 7009 §2.1. */
 export type TokenHint = 'access_token' | 'refresh_token';
@@ -160,12 +164,24 @@ export class ConfiguredClient {
     await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
   }
 
-  /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */
+  /**
+   * Signs who this client is (RFC 7523 §3, RFC 8693 §1.1); undefined if it has no key.
+   * @param audience the issuer alone: an assertion that is good at two places can be carried from one to the other
+   */
   async assertion(audience = this.issuer): Promise<string | undefined> {
     const { clientId, clientKey } = this.#client;
     if (clientKey === undefined) return undefined;
-    const { signingKeys, now } = this.#source;
-    return await signAssertion(clientKey, signingKeys(clientKey), clientId, audience, now());
+    const seconds = Math.floor(this.#source.now() / 1_000);
+    const { kid, alg } = clientKey;
+    return await new SignJWT()
+      .setProtectedHeader({ alg, kid, typ: 'JWT' })
+      .setIssuer(clientId)
+      .setSubject(clientId)
+      .setAudience(audience)
+      .setJti(randomUUID())
+      .setIssuedAt(seconds)
+      .setExpirationTime(seconds + LIFETIME_SECONDS)
+      .sign(this.#source.signingKeys(clientKey));
   }
 
   /** After a refused token the metadata may be stale. */

@@ -30,13 +30,8 @@ interface SealedGrants {
   readonly givenTokens: 'allow' | 'deny';
 }
 
-interface OpenedGrant {
-  readonly token: string;
-  readonly expiresAt: string;
-}
-
 /** Opens the grant of a request. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
-export type OpenGrant = (request: TokenRequest) => Promise<OpenedGrant>;
+export type OpenGrant = ReturnType<typeof grantOpener>;
 
 export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   const openGrant = grantOpener(grants);
@@ -64,8 +59,8 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   };
 }
 
-export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): OpenGrant {
-  return async (request) => {
+export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>) {
+  return async (request: TokenRequest) => {
     const { server, grant } = request;
     if (grant === undefined) {
       const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
@@ -76,7 +71,7 @@ export function grantOpener({ keys, now }: Pick<SealedGrants, 'keys' | 'now'>): 
     return await open(grant.jwe, request);
   };
 
-  async function open(jwe: SealedGrant, request: TokenRequest): Promise<OpenedGrant> {
+  async function open(jwe: SealedGrant, request: TokenRequest) {
     const { server } = request;
     if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
     const key = keys.get(keyIdOf(jwe, server));
