@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import { type ConnectTrace, type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
+import { type Exchange, type Failure, isRedirect, type RawAnswer, type Stop } from './session.ts';
 import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
@@ -85,7 +85,7 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
 }
 
 /** Without a session the tool was not called, whatever the reason. */
-export function endingOfConnect({ error, exchange, stopped }: ConnectTrace, names: Names): CallEnding {
+export function endingOfConnect({ error, exchange, stopped }: Failure, names: Names): CallEnding {
   if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
   if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
@@ -265,10 +265,7 @@ export function bodyOf(error: unknown): string | undefined {
 const PATIENCE_MS = 30_000;
 
 /** @param during a call has its starter's deadline, anything else (`asking`) our own, whose length no caller sets */
-export function faultOf(
-  { error, stopped, exchange }: Pick<Extract<Trace, { kind: 'failed' }>, 'error' | 'stopped' | 'exchange'>,
-  during: 'call' | 'asking',
-): ServerFault | undefined {
+export function faultOf({ error, stopped, exchange }: Failure, during: 'call' | 'asking'): ServerFault | undefined {
   if (stopped === 'cancelled' || stopped === 'left') return undefined;
   if (stopped === 'deadline') return during === 'call' ? 'timeout' : 'failure';
   // A server that has sent more than is read does answer.
@@ -306,11 +303,4 @@ export type Trace =
       /** Finds the session again; set if the call was sent as a task. */
       readonly session?: { readonly sessionId?: string; readonly version?: string };
     }
-  | {
-      readonly kind: 'failed';
-      readonly error: unknown;
-      readonly stopped: Stop | undefined;
-      readonly reached: boolean;
-      readonly exchange: Exchange;
-      readonly asked?: true;
-    };
+  | (Failure & { readonly kind: 'failed'; readonly reached: boolean; readonly asked?: true });

@@ -21,6 +21,7 @@ import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerSign, ToolListing } from './port.ts';
 import {
   ConnectFailure,
+  type Failure,
   NEVER_MS,
   openSession,
   type Priors,
@@ -155,7 +156,7 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
   return transport.answer?.kind === 'result' ? { result: transport.answer.result } : { error: undefined };
 }
 
-function failure(request: Listing, trace: Parameters<typeof faultOf>[0], otherwise: string): CountersignError {
+function failure(request: Listing, trace: Failure, otherwise: string): CountersignError {
   const { error, exchange, stopped } = trace;
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   if (exchange.nonceWanted === true) return failed(request, NONCE_WANTED);

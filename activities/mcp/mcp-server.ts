@@ -475,17 +475,13 @@ export interface LegParts {
   /** Knows what was told until now. */
   readonly scrubber: () => Scrubber;
   readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
-  readonly now?: () => number;
 }
 
-export async function sendLegs(
-  call: ToolCall,
-  { names, told, scrubber, send, now = Date.now }: LegParts,
-): Promise<CallEnding | Trace> {
-  const until = now() + call.timeoutMs;
+export async function sendLegs(call: ToolCall, { names, told, scrubber, send }: LegParts): Promise<CallEnding | Trace> {
+  const until = Date.now() + call.timeoutMs;
   let { input } = call;
   for (let legs = 1; ; legs += 1) {
-    const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
+    const ended = await send({ ...call, timeoutMs: Math.max(1, until - Date.now()), ...defined({ input }) });
     if (ended.kind !== 'answered' || input === undefined) return ended;
     if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };

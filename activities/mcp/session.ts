@@ -84,20 +84,21 @@ export interface Session {
 /** Nothing was asked of any tool. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
-  readonly trace: ConnectTrace;
+  readonly trace: Failure;
   /** Set if the server had begun one. Secret. */
   readonly sessionId: string | undefined;
-  constructor(trace: ConnectTrace, sessionId: string | undefined) {
+  constructor(trace: Failure, sessionId: string | undefined) {
     super('no session with the server', { cause: trace.error });
     this.trace = trace;
     this.sessionId = sessionId;
   }
 }
 
-export interface ConnectTrace {
+/** How something that was asked of a server had no answer. */
+export interface Failure {
   readonly error: unknown;
   readonly exchange: Exchange;
-  readonly stopped: 'cancelled' | 'deadline' | undefined;
+  readonly stopped: Stop | undefined;
 }
 
 /** `classify-result.ts` checks results, so the SDK need not build a validator for every call. */
