@@ -99,7 +99,9 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
           breached.add(hosting.name);
           throw calledInList(connection);
         };
-        const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
+        const question = bodyOf(connection, {}, [{ role: 'user', content: 'Say which tools you have.' }]);
+        const body = { ...question, tool_choice: 'none' };
+        const { items, response } = await hosting.ask({ body, signal: ended, onEvent });
         if (response === undefined) throw failed(connection, 'the provider broke off its answer');
         return await listed(items, connection, scrub);
       } catch (error) {
@@ -171,11 +173,6 @@ function hostingOf(
 
 function scrubberOf(connection: ServerConnection, { apiKey }: HostingModel): Scrubber {
   return scrubberFor(connection, apiKey === undefined ? [] : [apiKey]);
-}
-
-function listingBody(connection: ServerConnection): JsonObject {
-  const body = bodyOf(connection, {}, [{ role: 'user', content: 'Say which tools you have.' }]);
-  return { ...body, tool_choice: 'none' };
 }
 
 interface Asked {

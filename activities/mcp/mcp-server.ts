@@ -181,7 +181,7 @@ async function attempt(
   }
   if (!known || trace.asked === true) return trace;
   // Perhaps the server is another one now, and says so in words that are no proof: the next session asks it.
-  if (isPerhapsOther(trace)) priors.forget(connection);
+  if (trace.kind === 'failed' && [400, 404].includes(statusOf(trace.error) ?? 0)) priors.forget(connection);
   if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
   priors.forget(connection);
   // Both times together are one call's, which Temporal waits for.
@@ -189,10 +189,6 @@ async function attempt(
   // A call that leaves with next to no time for its answer would be one of which nobody knows what became of it.
   if (timeoutMs < LEAST_MS) return trace;
   return await attempt(connection, { ...call, timeoutMs }, false, sending);
-}
-
-function isPerhapsOther(trace: Trace): boolean {
-  return trace.kind !== 'answered' && [400, 404].includes(statusOf(trace.error) ?? 0);
 }
 
 function isWhole(trace: Trace): boolean {

@@ -145,12 +145,7 @@ async function doubtOf(
   if (all.length === 0) return undefined;
   const { tenant } = run.initiator;
   const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant };
-  const { checked } = await checkedByKeys(
-    parts.keys,
-    tenant,
-    (trust) => doubtIn(deed, all, ids, trust),
-    (doubt) => doubt !== undefined,
-  );
+  const { checked } = await checkedByKeys(parts.keys, tenant, (trust) => doubtIn(deed, all, ids, trust));
   return checked ?? (await doubtWhere(parts, deed, all, scheduler));
 }
 

@@ -92,7 +92,7 @@ export async function checkedByKeys<Checked>(
   keys: TrustedKeys,
   tenant: string,
   check: (trust: TrustSet) => Checked,
-  mayBeNewer: (checked: Checked) => boolean,
+  mayBeNewer: (checked: Checked) => boolean = (checked) => checked !== undefined,
 ): Promise<{ readonly trust: TrustSet; readonly checked: Checked }> {
   const kept = await keys.setFor(tenant, 'kept');
   const checked = check(kept);
