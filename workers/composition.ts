@@ -261,7 +261,7 @@ export async function toolSideActivities(
       saidAuthorizations: createAuthorizationProof(signing),
     }),
   };
-  const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
+  const readMessage = createMessageReader(artifacts, client);
   const limits = new ServerLimits({
     configured: limitedServers(config),
     tell: tellLimits(Runtime.instance(), Object.keys(config.servers)),

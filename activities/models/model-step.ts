@@ -26,7 +26,6 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsed
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
-import { type Pause, pauseWithJitter, retried } from './patient-reading.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
@@ -46,18 +45,10 @@ export interface ModelStepDependencies {
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
   readonly resolve?: ResolveTranscript;
-  readonly pause?: Pause;
 }
 
 export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
-  const {
-    models,
-    toolset,
-    transcript,
-    judge,
-    resolve = createTranscriptCache(),
-    pause = pauseWithJitter,
-  } = dependencies;
+  const { models, toolset, transcript, judge, resolve = createTranscriptCache() } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
     const beats = setInterval(heartbeat, BEAT_MS);
@@ -65,17 +56,11 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       const { run, runId, base, turn, output } = input;
       const model = models(input.model);
       if (model === undefined) throw unknownHere(input.model);
+      const { length } = base;
       const [messages, tools] = await Promise.all([
-        resolve(run.workflowId, input, (from, to) =>
-          retried(
-            "The run's conversation",
-            () => transcript(run.workflowId, runId, from, to, base.segment),
-            pause,
-            signal,
-          ),
-        ),
-        retried("The run's tools", () => toolset(input.toolset), pause, signal),
-      ]);
+        resolve(run.workflowId, input, () => transcript(run.workflowId, runId, length, base.segment)),
+        toolset(input.toolset),
+      ]).catch(unread);
       const answer = await model.step({
         turn,
         messages,
@@ -94,6 +79,13 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       clearInterval(beats);
     }
   };
+}
+
+/** Nothing has been paid for yet, so Temporal tries again what may pass. The engine's own words may quote anything. */
+function unread(error: unknown): never {
+  if (error instanceof CountersignError) throw error;
+  const message = "The run's conversation or its tools could not be read. The step is tried again.";
+  throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
 }
 
 /** An answer costs tokens: if judging fails or says too much, it is returned without verdicts, and judged apart. */
@@ -163,20 +155,16 @@ function withOurIds(
 
 // The conversations that this worker knows: a step fetches only its new messages (INV-D2). A lost entry costs a query.
 
-/** Returns messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
-export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;
-
 export interface TranscriptPosition {
   readonly base: { readonly length: number; readonly digest: string };
   readonly tail: readonly Message[];
 }
 
+/** Reads the messages of the base, or fewer. */
+export type ReadBase = () => Promise<readonly Message[]>;
+
 /** @param run whose conversation it is: an entry is found by the run, and believed by its digest */
-type ResolveTranscript = (
-  run: string,
-  position: TranscriptPosition,
-  fetchRange: FetchRange,
-) => Promise<readonly Message[]>;
+type ResolveTranscript = (run: string, position: TranscriptPosition, readBase: ReadBase) => Promise<readonly Message[]>;
 
 interface Conversation {
   readonly messages: readonly Message[];
@@ -190,14 +178,16 @@ export function createTranscriptCache(
   { maxBytes, maxEntries } = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
 ): ResolveTranscript {
   const kept = new LRUCache<string, Conversation>({ max: maxEntries, maxSize: maxBytes });
-  return async (run, { base, tail }, fetchRange) => {
+  return async (run, { base, tail }, readBase) => {
     const end = { length: base.length + tail.length, digest: digestOf(tail, base.digest) };
     const known = kept.get(run);
     if (known !== undefined && isSame(known.end, end)) return known.messages.slice();
     const isExtended = known !== undefined && isSame(known.end, base);
     // A step that is taken again may have more to say than before.
     const isKnown = isExtended || (known !== undefined && isSame(known.base, base));
-    const prefix = isKnown ? known.messages.slice(0, base.length) : await fetchPrefix(base, fetchRange);
+    const prefix = isKnown
+      ? known.messages.slice(0, base.length)
+      : checked(base, base.length === 0 ? [] : await readBase());
     const messages = [...prefix, ...tail];
     const bytes = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
     kept.set(run, { messages, bytes, base, end }, { size: Math.max(1, bytes) });
@@ -209,16 +199,7 @@ function isSame(one: TranscriptPosition['base'], other: TranscriptPosition['base
   return one.length === other.length && one.digest === other.digest;
 }
 
-async function fetchPrefix(
-  { length, digest }: TranscriptPosition['base'],
-  fetchRange: FetchRange,
-): Promise<readonly Message[]> {
-  const messages: Message[] = [];
-  while (messages.length < length) {
-    const page = await fetchRange(messages.length, length);
-    if (page.length === 0) break;
-    for (const message of page.slice(0, length - messages.length)) messages.push(message);
-  }
+function checked({ length, digest }: TranscriptPosition['base'], messages: readonly Message[]): readonly Message[] {
   if (messages.length === length && digestOf(messages, EMPTY_DIGEST) === digest) return messages;
   const message = `The stored conversation is not the one of this step: ${messages.length} of ${length} messages were read, and the digest of the first ${length} is not ${digest}.`;
   throw new CountersignError('TRANSCRIPT_MISMATCH', message);

@@ -1,10 +1,8 @@
 /**
- * Reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments what is
- * closed. Queries go to one Temporal run id: a run that has continued as new does not answer in its place.
+ * Reads a run's conversation: from stored segments what is closed, and the rest by query of the living execution.
+ * Queries go to one Temporal run id: a run that has continued as new does not answer in its place.
  */
 import type { Client, WorkflowHandle } from '@temporalio/client';
-import { LRUCache } from 'lru-cache';
-import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { Segment } from '../../contracts/schemas/ledger.ts';
@@ -13,54 +11,36 @@ import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 
-/** Returns a page of the range, never empty, by query of that run and from its stored segments. */
+/** Returns the first messages, as many as are wanted, or fewer if the run does not have them. */
 export type ReadTranscript = (
   workflowId: string,
   runId: string,
-  from: number,
-  to: number,
+  wanted: number,
   segment?: ArtifactRef,
 ) => Promise<readonly Message[]>;
 
-/** Place of a stored segment in its chain: small, and never stale, since a reference is a hash. */
-interface Outline {
-  readonly from: number;
-  readonly to: number;
-  readonly previous: ArtifactRef | undefined;
+export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadTranscript {
+  return async (workflowId, runId, wanted, segment) => {
+    const stored: (readonly Message[])[] = [];
+    for await (const { transcript } of segmentsUpTo(artifacts, segment)) stored.unshift(transcript.messages);
+    const messages = stored.flat();
+    const run = client.workflow.getHandle(workflowId, runId);
+    while (messages.length < wanted) {
+      const page = await pageOf(run, messages.length, wanted);
+      if (page.messages.length === 0) break;
+      for (const message of page.messages) messages.push(message);
+    }
+    return messages.slice(0, wanted);
+  };
 }
 
-/** Outlines of segments kept at once; a run of 10,000 turns has some hundreds. */
-const MOST_OUTLINES = 20_000;
-
-export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadTranscript {
-  // Without outlines, reading a long chain page by page would read every newer segment again for each page.
-  const outlines = new LRUCache<string, Outline>({ max: MOST_OUTLINES });
-  const outlineOf = async (ref: ArtifactRef): Promise<Outline> => {
-    const known = outlines.get(ref.sha256);
-    if (known !== undefined) return known;
-    const { transcript, previous } = await readSegment(artifacts, ref);
-    const outline = { from: transcript.from, to: transcript.from + transcript.messages.length, previous };
-    outlines.set(ref.sha256, outline);
-    return outline;
-  };
-  const findStored = async (newest: ArtifactRef, from: number): Promise<ArtifactRef | undefined> => {
-    for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
-      const outline: Outline = await outlineOf(ref);
-      if (from >= outline.to) return undefined;
-      if (from >= outline.from) return ref;
-      ref = outline.previous;
-    }
-    const message = `The stored segments of the run do not reach back to message ${from}.`;
-    throw new CountersignError('ARTIFACT_CORRUPT', message);
-  };
-  return async (workflowId, runId, from, to, segment) => {
-    const stored = segment === undefined ? undefined : await findStored(segment, from);
-    if (stored !== undefined) {
-      const { from: start, messages } = (await readSegment(artifacts, stored)).transcript;
-      return messages.slice(from - start, to - start);
-    }
-    return (await pageOf(client.workflow.getHandle(workflowId, runId), from, to)).messages;
-  };
+/** Reads a chain of stored segments, the newest first. */
+async function* segmentsUpTo(artifacts: ArtifactStore, newest: ArtifactRef | undefined): AsyncGenerator<Segment> {
+  for (let ref = newest; ref !== undefined;) {
+    const segment = await readSegment(artifacts, ref);
+    yield segment;
+    ref = segment.previous;
+  }
 }
 
 export async function pageOf(run: Pick<WorkflowHandle, 'query'>, from: number, to: number): Promise<TranscriptPage> {
@@ -70,12 +50,13 @@ export async function pageOf(run: Pick<WorkflowHandle, 'query'>, from: number, t
 export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
 
 /** Reads one message as the run itself has it. */
-export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
+export function createMessageReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadMessage {
   return async (workflowId, runId, at) => {
     const page = await pageOf(client.workflow.getHandle(workflowId, runId), at, at + 1);
-    const isStored = at < page.from && page.segment !== undefined;
-    const [message] = isStored ? await readTranscript(workflowId, runId, at, at + 1, page.segment) : page.messages;
-    return message;
+    if (at >= page.from) return page.messages[0];
+    for await (const { transcript } of segmentsUpTo(artifacts, page.segment))
+      if (at >= transcript.from) return transcript.messages[at - transcript.from];
+    return undefined;
   };
 }
 

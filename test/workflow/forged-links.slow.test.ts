@@ -8,7 +8,7 @@ import { createDiscoverTools } from '../../activities/gate/discover-tools.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
-import { createMessageReader, createTranscriptReader } from '../../activities/run/read-transcript.ts';
+import { createMessageReader } from '../../activities/run/read-transcript.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, TurnedAway } from '../../contracts/wire/tools.ts';
@@ -71,7 +71,7 @@ async function dispatch(over: Partial<DispatchInput>, config = world.config): Pr
       limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
       liveTools: createLiveTools({ config, broker, server: tools }),
       readCatalog: async () => undefined,
-      readMessage: createMessageReader(client, createTranscriptReader(artifacts, client)),
+      readMessage: createMessageReader(artifacts, client),
     }),
     { ...genuine, ...over },
   );

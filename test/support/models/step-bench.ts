@@ -86,7 +86,6 @@ export async function run(
       transcript: async () => {
         throw new Error('not expected');
       },
-      pause: async () => undefined,
       ...dependencies,
     }),
   );

@@ -1,6 +1,6 @@
-/** What a worker remembers of conversations: hits, misses, pages, forks, eviction. */
+/** What a worker remembers of conversations: hits, misses, forks, eviction. */
 import { describe, expect, test } from '@jest/globals';
-import { createTranscriptCache, type FetchRange } from '../../../../activities/models/model-step.ts';
+import { createTranscriptCache, type ReadBase } from '../../../../activities/models/model-step.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
 
@@ -16,68 +16,57 @@ function position(all: readonly Message[], length: number, end = all.length) {
   };
 }
 
-/** A run that answers range queries, and counts them. */
-function source(all: readonly Message[], perPage = Number.POSITIVE_INFINITY) {
-  const asked: [number, number][] = [];
-  const fetchRange: FetchRange = async (from, to) => {
-    asked.push([from, to]);
-    return all.slice(from, Math.min(to, from + perPage));
+/** A run that answers with its first messages, and counts how often it is asked. */
+function source(all: readonly Message[], length = all.length) {
+  const asked: number[] = [];
+  const readBase: ReadBase = async () => {
+    asked.push(length);
+    return all.slice(0, length);
   };
-  return { asked, fetchRange };
+  return { asked, readBase };
 }
 
 const SIZE = JSON.stringify(messages(1)[0]).length;
 
 describe('the conversation of a step', () => {
   test('the first step asks nobody', async () => {
-    const { asked, fetchRange } = source([]);
+    const { asked, readBase } = source([]);
     const all = messages(2);
-    expect(await createTranscriptCache()('run', position(all, 0), fetchRange)).toEqual(all);
+    expect(await createTranscriptCache()('run', position(all, 0), readBase)).toEqual(all);
     expect(asked).toEqual([]);
   });
 
   test('INV-D2: a worker that took the last step needs the new messages only', async () => {
     const all = messages(6);
-    const { asked, fetchRange } = source(all);
+    const { asked, readBase } = source(all);
     const cache = createTranscriptCache();
     for (const [length, end] of [
       [0, 2],
       [2, 4],
       [4, 6],
     ] as const) {
-      expect(await cache('run', position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+      expect(await cache('run', position(all, length, end), readBase)).toEqual(all.slice(0, end));
     }
     expect(asked).toEqual([]);
   });
 
-  test('a worker that does not know it reads it, page by page, once', async () => {
+  test('a worker that does not know it reads it once', async () => {
     const all = messages(7);
-    const { asked, fetchRange } = source(all, 2);
+    const { asked, readBase } = source(all, 5);
     const cache = createTranscriptCache();
-    expect(await cache('run', position(all, 5), fetchRange)).toEqual(all);
-    expect(asked).toEqual([
-      [0, 5],
-      [2, 5],
-      [4, 5],
-    ]);
+    expect(await cache('run', position(all, 5), readBase)).toEqual(all);
     const more = [...all, ...messages(1, 'n')];
-    expect(await cache('run', position(more, 7), fetchRange)).toEqual(more);
-    expect(asked).toHaveLength(3);
-  });
-
-  test('a page that gives more than was asked for is cut', async () => {
-    const all = messages(5);
-    const greedy: FetchRange = async (from) => all.slice(from);
-    expect(await createTranscriptCache()('run', position(all, 3), greedy)).toEqual(all);
+    expect(await cache('run', position(more, 7), readBase)).toEqual(more);
+    expect(asked).toHaveLength(1);
   });
 
   test('a retried step finds what its first attempt left', async () => {
     const all = messages(4);
-    const { asked, fetchRange } = source(all);
+    const { asked, readBase } = source(all);
     const cache = createTranscriptCache();
-    await cache('run', position(all, 0, 2), fetchRange);
-    await cache('run', position(all, 2), fetchRange);
-    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
+    await cache('run', position(all, 0, 2), readBase);
+    await cache('run', position(all, 2), readBase);
+    expect(await cache('run', position(all, 2), readBase)).toEqual(all);
     expect(asked).toEqual([]);
   });
 
@@ -87,14 +76,14 @@ describe('the conversation of a step', () => {
       [...messages(2), ...messages(4, 'a')],
       [...messages(2), ...messages(4, 'b')],
     ];
-    const { asked, fetchRange } = source([]);
+    const { asked, readBase } = source([]);
     for (const [length, end] of [
       [0, 2],
       [2, 4],
       [4, 6],
     ] as const) {
       for (const [run, all] of Object.entries({ a, b })) {
-        expect(await cache(run, position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+        expect(await cache(run, position(all, length, end), readBase)).toEqual(all.slice(0, end));
       }
     }
     expect(asked).toEqual([]);
@@ -102,22 +91,22 @@ describe('the conversation of a step', () => {
 
   test('two steps that read the same conversation at once leave it there once', async () => {
     const all = messages(4);
-    const { asked, fetchRange } = source(all);
+    const { asked, readBase } = source(all, 2);
     const cache = createTranscriptCache({ maxBytes: 4 * SIZE, maxEntries: 100 });
-    const both = [cache('run', position(all, 2), fetchRange), cache('run', position(all, 2), fetchRange)];
+    const both = [cache('run', position(all, 2), readBase), cache('run', position(all, 2), readBase)];
     expect(await Promise.all(both)).toEqual([all, all]);
-    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 2), readBase)).toEqual(all);
     expect(asked).toHaveLength(2);
   });
 
   test('what it returns is a copy: changing it changes nothing for the next step', async () => {
     const cache = createTranscriptCache();
     const all = messages(4);
-    const { fetchRange } = source(all);
-    const first = await cache('run', position(all, 0, 2), fetchRange);
+    const { readBase } = source(all);
+    const first = await cache('run', position(all, 0, 2), readBase);
     // Sound: an array behind a readonly type, mutated here on purpose.
     (first as Message[]).length = 0;
-    expect(await cache('run', position(all, 2), fetchRange)).toEqual(all);
+    expect(await cache('run', position(all, 2), readBase)).toEqual(all);
   });
 });
 
@@ -126,32 +115,31 @@ describe('a stored conversation that is not the one of the step', () => {
   const all = messages(4);
 
   test('is refused where a message differs', async () => {
-    const { fetchRange } = source(messages(4, 'other'));
-    await expect(createTranscriptCache()('run', position(all, 3), fetchRange)).rejects.toMatchObject(mismatch);
+    const { readBase } = source(messages(4, 'other'), 3);
+    await expect(createTranscriptCache()('run', position(all, 3), readBase)).rejects.toMatchObject(mismatch);
   });
 
-  test('is refused where it is too short, without asking for ever', async () => {
-    const { asked, fetchRange } = source(all.slice(0, 2));
-    await expect(createTranscriptCache()('run', position(all, 3), fetchRange)).rejects.toMatchObject(mismatch);
-    expect(asked).toHaveLength(2);
+  test('is refused where it is too short', async () => {
+    const { readBase } = source(all, 2);
+    await expect(createTranscriptCache()('run', position(all, 3), readBase)).rejects.toMatchObject(mismatch);
   });
 
   test('is refused where the digest is known but names another length', async () => {
     const cache = createTranscriptCache();
-    const { fetchRange } = source(all);
-    await cache('run', position(all, 0, 2), fetchRange);
+    const { readBase } = source(all);
+    await cache('run', position(all, 0, 2), readBase);
     const { base, tail } = position(all, 2);
-    await expect(cache('run', { base: { ...base, length: 3 }, tail }, fetchRange)).rejects.toMatchObject(mismatch);
-    await expect(cache('run', { base: { ...base, length: 0 }, tail }, fetchRange)).rejects.toMatchObject(mismatch);
+    await expect(cache('run', { base: { ...base, length: 3 }, tail }, readBase)).rejects.toMatchObject(mismatch);
+    await expect(cache('run', { base: { ...base, length: 0 }, tail }, readBase)).rejects.toMatchObject(mismatch);
   });
 
   test('is not remembered, and the error quotes no message', async () => {
     const cache = createTranscriptCache();
-    const wrong = source(messages(4, 'secret'));
-    const failure = cache('run', position(all, 3), wrong.fetchRange);
+    const wrong = source(messages(4, 'secret'), 3);
+    const failure = cache('run', position(all, 3), wrong.readBase);
     await expect(failure).rejects.toMatchObject({ message: expect.not.stringContaining('secret') });
-    const right = source(all);
-    expect(await cache('run', position(all, 3), right.fetchRange)).toEqual(all);
+    const right = source(all, 3);
+    expect(await cache('run', position(all, 3), right.readBase)).toEqual(all);
     expect(right.asked).toHaveLength(1);
   });
 });
@@ -168,9 +156,9 @@ describe('the cache is bounded', () => {
     let misses = 0;
     for (const index of order) {
       const all = runs[index] ?? [];
-      const { asked, fetchRange } = source(all);
+      const { asked, readBase } = source(all, seen.get(index) ?? 0);
       const end = seen.get(index) ?? 0;
-      await cache(String(index), position(all, end, end + 1), fetchRange);
+      await cache(String(index), position(all, end, end + 1), readBase);
       seen.set(index, end + 1);
       misses += asked.length;
     }

@@ -143,63 +143,45 @@ describe('reading a conversation back from stored segments and the living execut
       reads += 1;
       return await memory.get(ref);
     };
-    const query = async (_name: string, from: number, to: number) => ({ messages: messages.slice(from, to) });
+    const asked: [number, number][] = [];
+    const query = async (_name: string, from: number, to: number) => {
+      asked.push([from, to]);
+      const first = Math.max(from, 9);
+      return { from: first, total: 12, messages: messages.slice(first, Math.min(to, first + 2)), segment: newest };
+    };
     // Sound: the reader asks for a handle and queries it, nothing else.
     const client = { workflow: { getHandle: () => ({ query }) } } as unknown as Parameters<
       typeof createTranscriptReader
     >[1];
-    const read = createTranscriptReader({ ...memory, get }, client);
+    const artifacts = { ...memory, get };
+    const read = createTranscriptReader(artifacts, client);
     return {
-      read: async (from: number, to: number) => await read('run-1', 'run', from, to, newest),
+      read: async (wanted: number) => await read('run-1', 'run', wanted, newest),
+      readOne: createMessageReader(artifacts, client),
       readsOf: () => reads,
+      askedOf: () => asked,
     };
   }
 
-  test('each page comes from the segment that holds it, and from the run what no segment holds', async () => {
-    const { read } = await stored();
-    expect(await read(0, 12)).toEqual(messages.slice(0, 3));
-    expect(await read(4, 12)).toEqual(messages.slice(4, 6));
-    expect(await read(8, 9)).toEqual(messages.slice(8, 9));
-    expect(await read(9, 12)).toEqual(messages.slice(9, 12));
-  });
-
-  test('a segment is read once to find its place and once for its page, however long the chain (INV-D2)', async () => {
-    const { read, readsOf } = await stored();
-    for (const from of [0, 3, 6, 9]) await read(from, 12);
-    expect(readsOf()).toBe(6);
-  });
-
-  test('a chain that does not reach back far enough is corrupt, not empty', async () => {
-    const { read } = await stored();
-    await expect(read(-1, 12)).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
+  test('what is stored comes from its segments, each read once (INV-D2), and the rest page by page from the run', async () => {
+    const { read, readsOf, askedOf } = await stored();
+    expect(await read(12)).toEqual(messages);
+    expect(readsOf()).toBe(3);
+    expect(askedOf()).toEqual([
+      [9, 12],
+      [11, 12],
+    ]);
+    expect(await read(4)).toEqual(messages.slice(0, 4));
+    expect(await read(20)).toEqual(messages);
   });
 
   test('one message is asked of the run, and read where the run says that it is stored', async () => {
-    const segment = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };
-    const asked: unknown[][] = [];
-    const query = async (_name: string, from: number, to: number) => ({
-      from: Math.max(from, 9),
-      total: 12,
-      messages: messages.slice(Math.max(from, 9), to),
-      segment,
-    });
-    const getHandle = (...run: unknown[]) => {
-      asked.push(run);
-      return { query };
-    };
-    // Sound: the reader asks for a handle and queries it, nothing else.
-    const client = { workflow: { getHandle } } as unknown as Parameters<typeof createMessageReader>[0];
-    const ranges: unknown[][] = [];
-    const read = createMessageReader(client, async (...range) => {
-      ranges.push(range);
-      return [{ role: 'user', text: 'stored' }];
-    });
-    expect(await read('run-1', 'execution-1', 10)).toEqual(messages[10]);
-    expect(ranges).toEqual([]);
-    expect(await read('run-1', 'execution-1', 4)).toEqual({ role: 'user', text: 'stored' });
-    expect(ranges).toEqual([['run-1', 'execution-1', 4, 5, segment]]);
-    expect(await read('run-1', 'execution-1', 12)).toBeUndefined();
-    expect(asked).toEqual(Array.from({ length: 3 }, () => ['run-1', 'execution-1']));
+    const { readOne, readsOf } = await stored();
+    expect(await readOne('run-1', 'execution-1', 10)).toEqual(messages[10]);
+    expect(readsOf()).toBe(0);
+    expect(await readOne('run-1', 'execution-1', 4)).toEqual(messages[4]);
+    expect(readsOf()).toBe(2);
+    expect(await readOne('run-1', 'execution-1', 12)).toBeUndefined();
   });
 });
 
