@@ -275,15 +275,9 @@ function bounded(errors: readonly string[]): string[] {
   return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
 }
 
-/** A toolset is offered anew with every step. */
-const made = new WeakMap<OfferedTool, ModelTool>();
-
-export function modelTool(pinned: OfferedTool): ModelTool {
-  const known = made.get(pinned);
-  if (known !== undefined) return known;
-  const { modelName, server, serverUrl, definition, hosted } = pinned;
+export function modelTool({ modelName, server, serverUrl, definition, hosted }: OfferedTool): ModelTool {
   const description = definition.description ?? definition.title;
-  const offered = {
+  return {
     name: modelName,
     qualifiedName: `${server}/${definition.name}`,
     ...(description === undefined ? {} : { description: inertText(description) }),
@@ -293,6 +287,4 @@ export function modelTool(pinned: OfferedTool): ModelTool {
       ? {}
       : { hosted: { server, serverUrl, tool: definition.name, ...defined({ connectorId: hosted.connectorId }) } }),
   };
-  made.set(pinned, offered);
-  return offered;
 }

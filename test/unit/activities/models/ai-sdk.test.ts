@@ -105,11 +105,6 @@ test('in a schema only words are touched, at any depth; what arguments may be is
   expect(modelTool(offered({ inputSchema: schemaWith('x\u2066') })).inputSchema).toEqual(schemaWith('x\\u{2066}'));
 });
 
-test('a toolset that is offered again is not made again', () => {
-  const tool = offered({});
-  expect(modelTool(tool)).toBe(modelTool(tool));
-});
-
 describe('the registry of models', () => {
   test('builds each model once, and only when it is asked for', async () => {
     const models = await createModelRegistry(
