@@ -70,13 +70,11 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
 }
 
 export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
-  // Keys derived from the secret, one for each day.
-  const cache = new Map<string, ArrayBuffer>();
   return async (request) => {
     for (let tried = 1; ; tried += 1) {
       const isLast = tried === MOST_TRIES;
       try {
-        const answer = await once(config, cache, fetch, request);
+        const answer = await once(config, fetch, request);
         if (isLast || !isPassing(answer.status)) return answer;
       } catch (error) {
         if (isLast || !(error instanceof BucketSilent)) throw error;
@@ -88,14 +86,13 @@ export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs
 
 async function once(
   { region, accessKeyId, secretAccessKey, sessionToken, timeoutSeconds }: BucketConfig,
-  cache: Map<string, ArrayBuffer>,
   fetch: BucketFetch,
   { method, url, headers = {}, body, maxBytes = 0 }: BucketRequest,
 ): Promise<BucketAnswer> {
   const hash = createHash('sha256').update(body ?? '');
   const stated = { ...headers, 'x-amz-content-sha256': hash.digest('hex') };
   const credentials = { service: 's3', region, accessKeyId, secretAccessKey, ...defined({ sessionToken }) };
-  const signed = await new AwsV4Signer({ method, url, headers: stated, ...credentials, cache }).sign();
+  const signed = await new AwsV4Signer({ method, url, headers: stated, ...credentials }).sign();
   const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
   try {
     const answer = await fetch(url, {

@@ -51,20 +51,19 @@ const SLOW_MS = 2_000;
  * number under way, since many runs may ask at once.
  */
 export function withFewInTrouble(name: string, channel: MessageChannel, slowMs = SLOW_MS): MessageChannel {
-  let underWay = 0;
-  let slow = 0;
+  /** The oldest first. */
+  const underWay = new Set<{ readonly beganAt: number }>();
   let hasFailed = false;
   return {
     ...defined({ hasButtons: channel.hasButtons }),
     send: async (message) => {
-      if (underWay >= MOST_AT_ONCE && (slow > 0 || hasFailed))
-        throw undelivered(name, `is in trouble, and has ${underWay} other messages under way at this worker`);
-      underWay += 1;
-      let isSlow = false;
-      const timer = setTimeout(() => {
-        isSlow = true;
-        slow += 1;
-      }, slowMs);
+      const { size } = underWay;
+      const [oldest] = underWay;
+      const isSlow = oldest !== undefined && performance.now() - oldest.beganAt > slowMs;
+      if (size >= MOST_AT_ONCE && (isSlow || hasFailed))
+        throw undelivered(name, `is in trouble, and has ${size} other messages under way at this worker`);
+      const own = { beganAt: performance.now() };
+      underWay.add(own);
       try {
         const sent = await channel.send(message);
         hasFailed = false;
@@ -74,9 +73,7 @@ export function withFewInTrouble(name: string, channel: MessageChannel, slowMs =
         if (!(error instanceof CountersignError && error.code === 'MESSAGE_REFUSED')) hasFailed = true;
         throw error;
       } finally {
-        clearTimeout(timer);
-        if (isSlow) slow -= 1;
-        underWay -= 1;
+        underWay.delete(own);
       }
     },
   };
