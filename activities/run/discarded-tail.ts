@@ -52,9 +52,10 @@ async function discardedBy(
   runId: string,
   asked: Asked,
 ): Promise<Discarded | undefined> {
-  const { isReset, firstRunId } = await histories.origin(workflowId, runId);
+  const { resetOf, firstRunId } = await histories.origin(workflowId, runId);
   // A run that was never reset counts decisions from its first execution on.
-  if (!isReset && (asked.decidedIn.includes(firstRunId) || asked.decidedIn.length >= LONG_CHAIN)) return undefined;
+  if (resetOf === undefined && (asked.decidedIn.includes(firstRunId) || asked.decidedIn.length >= LONG_CHAIN))
+    return undefined;
   const { own, isCut } = await lineOf(histories, workflowId, runId);
   if (own.every(({ bases }) => bases.length === 0)) return isCut ? { kind: 'forgotten' } : undefined;
   const since = sinceReset(own);

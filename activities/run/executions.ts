@@ -19,11 +19,6 @@ import type { LedgerStream } from '../ledger/port.ts';
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
 
-export interface Origin {
-  readonly isReset: boolean;
-  readonly firstRunId: string;
-}
-
 export interface Dispatch extends DiscardedSend {
   readonly eventId: number;
   /** A reset copies events; the mark of an event is the same in every execution that holds a copy. */
@@ -56,20 +51,18 @@ const MOST_KEPT = 2_000;
 
 export class Histories {
   readonly #client: Client;
-  readonly #origins = new LRUCache<string, Origin>({ max: MOST_KEPT });
+  readonly #origins = new LRUCache<string, LedgerStream>({ max: MOST_KEPT });
   readonly #closed = new LRUCache<string, Execution>({ max: MOST_KEPT });
 
   constructor(client: Client) {
     this.#client = client;
   }
 
-  async origin(workflowId: string, runId: string): Promise<Origin> {
+  async origin(workflowId: string, runId: string): Promise<LedgerStream> {
     const known = this.#origins.get(runId);
     if (known !== undefined) return known;
     const { namespace } = this.#client.options;
-    const started = await startOf(this.#client, { namespace, workflowId, runId });
-    const isReset = started?.originalExecutionRunId !== runId;
-    const origin = { isReset, firstRunId: started?.firstExecutionRunId ?? '' };
+    const origin = await executionOf(this.#client, { namespace, workflowId, runId });
     this.#origins.set(runId, origin);
     return origin;
   }
@@ -198,21 +191,13 @@ export interface ExecutionId {
 }
 
 /** Reads the first event only, which never changes. */
-async function startOf(
+export async function executionOf(
   { workflowService }: Pick<Client, 'workflowService'>,
   { namespace, workflowId, runId }: ExecutionId,
-): Promise<HistoryEvent['workflowExecutionStartedEventAttributes']> {
-  const execution = { workflowId, runId };
-  const asked = { namespace, execution, maximumPageSize: 1 };
-  const { history } = await workflowService.getWorkflowExecutionHistory(asked);
-  return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-}
-
-export async function executionOf(
-  client: Pick<Client, 'workflowService'>,
-  { namespace, workflowId, runId }: ExecutionId,
 ): Promise<LedgerStream> {
-  const started = await startOf(client, { namespace, workflowId, runId });
+  const execution = { workflowId, runId };
+  const { history } = await workflowService.getWorkflowExecutionHistory({ namespace, execution, maximumPageSize: 1 });
+  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
   const firstRunId = started?.firstExecutionRunId ?? '';
   const originalRunId = started?.originalExecutionRunId ?? '';
   if (firstRunId === '' || originalRunId === '')
