@@ -19,7 +19,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { Fields } from '../../domain/shapes/inputs.ts';
 import { egressRefusalIn, ResponseTooLarge } from '../egress/fetch.ts';
-import { fieldsOf, ownValue, parsedJson } from '../kit/json.ts';
+import { fieldsOf, ownValue, parsedJson, textOf } from '../kit/json.ts';
 import { causesOf, isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { ResponsesRefusal } from './responses-api.ts';
@@ -38,8 +38,11 @@ const OUR_FAULTS = [
   UnsupportedFunctionalityError,
 ];
 
-/** HTTP statuses of Anthropic's error types, for an error inside a stream (Messages API, "Errors"). */
-const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
+/**
+ * HTTP statuses for an error inside a stream: of Anthropic's error types (Messages API, "Errors"), and of OpenAI's error
+ * codes (openai-openapi: `ResponseErrorCode`, and those of its error guide).
+ */
+const STATUS_OF_WORD: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
   billing_error: 402,
@@ -50,10 +53,6 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   api_error: 500,
   timeout_error: 504,
   overloaded_error: 529,
-};
-
-/** The same for OpenAI's error codes (openai-openapi: `ResponseErrorCode`, and those of its error guide). */
-const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   invalid_prompt: 400,
   context_length_exceeded: 400,
   invalid_api_key: 401,
@@ -159,8 +158,7 @@ function statedStatus(error: unknown): number | undefined {
   if (typeof statusCode === 'number') return statusCode;
   const { type, code } = innerError(error);
   if (/^[45]\d\d$/.test(wordOf(code) ?? '')) return Number(code);
-  const byType = typeof type === 'string' ? ownValue(STATUS_OF_TYPE, type) : undefined;
-  return byType ?? (typeof code === 'string' ? ownValue(STATUS_OF_CODE, code) : undefined);
+  return ownValue(STATUS_OF_WORD, textOf(type)) ?? ownValue(STATUS_OF_WORD, textOf(code));
 }
 
 function providerWords(data: unknown): string[] {

@@ -155,16 +155,14 @@ export function isAnswerId(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_=+/:~-]{0,499}$/.test(text);
 }
 
-/** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON, or not in a text. */
-export function argumentsIn(item: JsonObject): JsonValue | undefined {
-  if (hasOddArguments(item)) return undefined;
-  const text = textOf(item['arguments']);
+/**
+ * Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON, or if something else
+ * stands where the API has a text: whoever executes it may read arguments there.
+ */
+export function argumentsIn({ arguments: given }: JsonObject): JsonValue | undefined {
+  const text = given ?? '';
+  if (typeof text !== 'string') return undefined;
   return text.trim() === '' ? {} : parsedJson(text);
-}
-
-/** True if something else stands where the API has a text: whoever executes it may read arguments there. */
-export function hasOddArguments({ arguments: given = null }: JsonObject): boolean {
-  return given !== null && typeof given !== 'string';
 }
 
 export function mcpList(server: string, tools: readonly JsonObject[]): JsonObject {

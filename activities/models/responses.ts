@@ -27,7 +27,6 @@ import type { Subject } from './refusal.ts';
 import {
   argumentsIn,
   createResponsesApi,
-  hasOddArguments,
   isAnswerId,
   mcpList,
   mcpTool,
@@ -321,8 +320,8 @@ function namelessness(
 }
 
 function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {
-  if (hasOddArguments(item)) return { arguments: {}, malformed: 'the arguments are not JSON in a text' };
   const given = argumentsIn(item);
-  const written = textOf(item['arguments']);
-  return argumentsOf(given === undefined || typeof given === 'string' ? written : given, written);
+  if (given === undefined || typeof given === 'string')
+    return { arguments: {}, malformed: 'the arguments are not a JSON object in a text' };
+  return argumentsOf(given, textOf(item['arguments']));
 }

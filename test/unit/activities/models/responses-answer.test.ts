@@ -138,7 +138,7 @@ describe('a function call', () => {
       const question = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay' };
       for (const item of [call, question])
         expect(await partsOf({ ...item, arguments: args })).toEqual([
-          expect.objectContaining({ arguments: {}, malformed: 'the arguments are not JSON in a text' }),
+          expect.objectContaining({ arguments: {}, malformed: 'the arguments are not a JSON object in a text' }),
         ]);
     },
   );
