@@ -24,7 +24,7 @@ import { isJsonObject } from './json.ts';
 export const MOST_SCHEMA_BYTES = 65_536;
 /** Measured: a schema as objects takes 3 bytes for each of its JSON; small objects take more. */
 const BYTES_PER_CHARACTER = 10;
-const MOST_ERRORS = 5;
+const MOST_ERRORS = 10;
 const ERROR_CHARACTERS = 300;
 
 /** UTF-16 units of one pattern: nothing can end the engine while it compiles one, which takes 0.1 s for these. */
@@ -92,20 +92,25 @@ export class ServerSchema {
   }
 
   /**
-   * Returns problems as `path: reason`, bounded and without a full stop, the innermost last; empty if the value fits.
+   * Returns problems, as `problemsBy` does.
    * @throws SchemaUnusable if the schema refers to nowhere, or has a broken pattern
    */
   problems(value: unknown): readonly string[] {
     try {
-      const { valid, errors } = this.#validator.validate(value);
-      const last = valid ? [] : errors.slice(-MOST_ERRORS);
-      return last.map(({ instanceLocation, error }) =>
-        `${instanceLocation}: ${error.replace(/\.$/, '')}`.slice(0, ERROR_CHARACTERS),
-      );
+      return problemsBy(this.#validator, value);
     } catch (error) {
       throw new SchemaUnusable(`cannot be applied (${error instanceof Error ? error.name : 'error'})`);
     }
   }
+}
+
+/** Returns problems as `path: reason`, bounded and without a full stop, the innermost last; empty if the value fits. */
+export function problemsBy(validator: Validator, value: unknown): readonly string[] {
+  const { valid, errors } = validator.validate(value);
+  const last = valid ? [] : errors.slice(-MOST_ERRORS);
+  return last.map(({ instanceLocation, error }) =>
+    `${instanceLocation}: ${error.replace(/\.$/, '')}`.slice(0, ERROR_CHARACTERS),
+  );
 }
 
 /**

@@ -5,7 +5,7 @@
  * 2. Repeating it costs tokens and nothing else: it executes no tool.
  * 3. An answer costs tokens: what is refused after it came is a coded error, and final.
  */
-import { type OutputUnit, Validator } from '@cfworker/json-schema';
+import { Validator } from '@cfworker/json-schema';
 import { cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
@@ -23,6 +23,7 @@ import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { faultName } from '../kit/activity.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply, parsedJson } from '../kit/json.ts';
+import { problemsBy } from '../kit/json-schema.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
@@ -218,10 +219,6 @@ function sizeOf(messages: readonly Message[]): number {
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 
-const MOST_ERRORS = 10;
-
-const MOST_CHARACTERS = 300;
-
 /** Longer than for arguments: an unchecked answer is refused, and honest answers and schemas may be large. */
 const CHECK_MS = 1_000;
 
@@ -256,23 +253,13 @@ function parseAnswer(texts: readonly string[]): { readonly value: JsonValue; rea
   return undefined;
 }
 
-function violations(value: JsonValue, schema: JsonObject): string[] {
+function violations(value: JsonValue, schema: JsonObject): readonly string[] {
   try {
     // Any JSON object may be tried as a schema; an invalid one throws here.
-    const { valid, errors } = new Validator(schema, '2020-12', false).validate(value);
-    return valid ? [] : bounded(errors.map(described));
+    return problemsBy(new Validator(schema, '2020-12', false), value);
   } catch {
     return ['The output schema of the run cannot be applied: it is not a valid JSON Schema.'];
   }
-}
-
-function described({ instanceLocation, keyword, error }: OutputUnit): string {
-  return `${instanceLocation} (${keyword}): ${error}`.slice(0, MOST_CHARACTERS);
-}
-
-function bounded(errors: readonly string[]): string[] {
-  const rest = errors.length - MOST_ERRORS;
-  return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
 }
 
 export function modelTool({ modelName, server, serverUrl, definition, hosted }: OfferedTool): ModelTool {

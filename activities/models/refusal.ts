@@ -83,12 +83,12 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     return new CountersignError('MODEL_OUTPUT_INVALID', message);
   }
   const report = reportOf(error);
-  const { status, retryable, words, headers } = report;
+  const { status, words, headers } = report;
   const facts = factsOf(report);
   const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');
-  if (status === undefined ? !retryable : isFinalStatus(status)) {
-    const known = [...words, status ?? 0].find((each) => Object.hasOwn(ADVICE, each));
-    const advice = ADVICE[known ?? 0] ?? 'The same request would be rejected again.';
+  if (status !== undefined && isFinalStatus(status)) {
+    const known = [...words, status].find((each) => Object.hasOwn(ADVICE, each)) ?? 0;
+    const advice = ADVICE[known] ?? 'The same request would be rejected again.';
     return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
   }
   const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
@@ -117,7 +117,6 @@ function isStated(error: unknown): boolean {
 
 interface Report {
   readonly status: number | undefined;
-  readonly retryable: boolean;
   readonly words: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -126,20 +125,18 @@ function reportOf(error: unknown): Report {
   if (error instanceof ResponsesRefusal) {
     const { body, headers } = error;
     const status = error.status ?? statedStatus(body);
-    return { status, retryable: true, words: providerWords(body), headers };
+    return { status, words: providerWords(body), headers };
   }
   if (APICallError.isInstance(error)) {
-    const { statusCode, isRetryable: retryable, responseHeaders: headers = {} } = error;
+    const { statusCode, responseHeaders: headers = {} } = error;
     const first = firstEventIn(error);
-    if (first !== undefined)
-      return { status: statedStatus(first) ?? statusCode, retryable, words: providerWords(first), headers };
+    if (first !== undefined) return { status: statedStatus(first) ?? statusCode, words: providerWords(first), headers };
     const words = statusCode === undefined ? networkWords(error) : providerWords(error.data);
-    return { status: statusCode, retryable, words, headers };
+    return { status: statusCode, words, headers };
   }
   // An error event inside a stream is a plain object; anything else is a broken connection or an unreadable answer.
-  if (types.isNativeError(error))
-    return { status: undefined, retryable: true, words: networkWords(error), headers: {} };
-  return { status: statedStatus(error), retryable: true, words: providerWords(error), headers: {} };
+  if (types.isNativeError(error)) return { status: undefined, words: networkWords(error), headers: {} };
+  return { status: statedStatus(error), words: providerWords(error), headers: {} };
 }
 
 const MOST_BODY_CHARACTERS = 10_000;

@@ -60,8 +60,7 @@ describe('a final answer with an output schema', () => {
     const keys = Array.from({ length: 200 }, (_, index) => [`${'long'.repeat(200)}${index}`, 1]);
     const check = checkOutput([JSON.stringify(Object.fromEntries(keys))], SCHEMA);
     const errors = check.kind === 'invalid' ? check.errors : [];
-    expect(errors).toHaveLength(11);
-    expect(errors.at(-1)).toMatch(/^and \d+ more$/);
+    expect(errors).toHaveLength(10);
     for (const error of errors) expect(error.length).toBeLessThanOrEqual(300);
   });
 
