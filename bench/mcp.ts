@@ -136,10 +136,14 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
   const limits = new ServerLimits({ configured: new Map(), tell: () => {} });
   const parts = { config, artifacts, broker, server, liveTools, limits, readCatalog: async () => undefined };
   const loadToolset = createToolsetLoader(artifacts);
+  const unasked = (): Promise<never> => Promise.reject(new Error('the run is asked'));
   const callTool = createCallTool({
     ...parts,
     conditions: new Conditions(),
     loadToolset,
+    readMessage: async () => undefined,
+    readDiscarded: async () => undefined,
+    heldRun: { ask: unasked, word: unasked },
   });
   const run = {
     namespace: 'default',

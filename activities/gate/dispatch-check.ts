@@ -187,11 +187,11 @@ export async function lostInReset(
   input: DispatchInput,
   { workflowId, runId }: Pick<Scheduler, 'workflowId' | 'runId'>,
   isRepeatable: boolean,
-  readDiscarded: ReadDiscarded | undefined,
+  readDiscarded: ReadDiscarded,
 ): Promise<Ended | undefined> {
   // A retry decision was proven before; it belongs to this run and not to the discarded history.
   if (isRepeatable || input.retry !== undefined) return undefined;
-  const discarded = await readDiscarded?.(workflowId, runId, input);
+  const discarded = await readDiscarded(workflowId, runId, input);
   if (discarded === undefined) return undefined;
   if (discarded.kind === 'forgotten') return unknownOutcome(describeForgotten());
   const { send } = discarded;
@@ -265,8 +265,7 @@ export async function checkLink(
   const disabled = checkReading(target, parts.config);
   if (disabled !== undefined) return disabled;
   const { uri } = input.arguments;
-  const { readMessage: read } = parts;
-  const message = link === undefined || read === undefined ? undefined : await messageAt(input, link.at, read);
+  const message = link === undefined ? undefined : await messageAt(input, link.at, parts.readMessage);
   const offered = await parts.loadToolset(toolset);
   const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
   if (namesLink(message, { server, uri }, serverOf)) return undefined;

@@ -34,7 +34,6 @@ import {
   type CurrentTool,
   type LiveTools,
   renewalOf,
-  type ServerAccess,
   sessionOwner,
   shownOf,
   wanting,
@@ -77,14 +76,7 @@ export async function callWithToken(
   catalog: CatalogSnapshot | undefined,
 ): Promise<DispatchResult> {
   const { request, secrets: held, shown = [], leaving, people } = meant;
-  const notLeft = (error: unknown): DispatchResult =>
-    wanting(parts.config, request, endedBeforeSending(error), leaving);
-  let access: ServerAccess;
-  try {
-    access = accessTo(parts.config, input.server, catalog);
-  } catch (error) {
-    return notLeft(error);
-  }
+  const access = accessTo(parts.config, input.server, catalog);
   const told: Told = {};
   const seen: MintedToken[] = [];
   const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
@@ -111,7 +103,10 @@ export async function callWithToken(
     isRefused: (ending) =>
       access.hosted === undefined && ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
   });
-  if (got.kind === 'none') return notLeft(got.error);
+  if (got.kind === 'none')
+    return wanting(endedBeforeSending(got.error), (failed) =>
+      askedNow(needOfToken(parts.config, request, failed), leaving),
+    );
   const { used: ending, token } = got;
   if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
@@ -248,12 +243,9 @@ export interface Underway extends CallToolParts {
 
 export interface CallToolParts {
   readonly config: Config;
-  /** Reads one message of a conversation. Without it no linked resource is read. */
-  readonly readMessage?: ReadMessage;
-  /** Without it no server may ask people on the connection of a call. */
-  readonly heldRun?: HeldRun;
-  /** Reads what was sent before a reset. Without it, runs are taken never to be reset. */
-  readonly readDiscarded?: ReadDiscarded;
+  readonly readMessage: ReadMessage;
+  readonly heldRun: HeldRun;
+  readonly readDiscarded: ReadDiscarded;
   readonly conditions: Conditions;
   readonly loadToolset: LoadToolset;
   readonly readCatalog: ReadCatalog;

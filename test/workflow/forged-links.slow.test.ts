@@ -12,6 +12,7 @@ import { createMessageReader } from '../../activities/run/read-transcript.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, TurnedAway } from '../../contracts/wire/tools.ts';
+import { UNASKED_RUN } from '../support/activities/dispatch.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { END, links, read, useLinkScene } from '../support/scenes/links.ts';
 import { executions, scheduledInputs } from '../support/world/run-record.ts';
@@ -71,6 +72,7 @@ async function dispatch(over: Partial<DispatchInput>, config = world.config): Pr
       limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
       liveTools: createLiveTools({ config, broker, server: tools }),
       readCatalog: async () => undefined,
+      ...UNASKED_RUN,
       readMessage: createMessageReader(artifacts, client),
     }),
     { ...genuine, ...over },

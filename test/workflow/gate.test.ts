@@ -16,6 +16,7 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { UNASKED_RUN } from '../support/activities/dispatch.ts';
 import { withCode } from '../support/refusal.ts';
 import {
   factsOf,
@@ -461,6 +462,7 @@ describe('between the decision and the `tools/call`', () => {
           limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
           liveTools: { current: async (_, tool) => ({ tool, secrets: [] }) },
           readCatalog: async () => undefined,
+          ...UNASKED_RUN,
         }),
         input,
       );

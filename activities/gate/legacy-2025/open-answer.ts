@@ -47,7 +47,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   const configured = ownValue(parts.config.servers, server.name)?.elicitation?.holdSeconds ?? 0;
   const seconds = Math.min(hold?.seconds ?? 0, configured);
   const { definition } = call.now.tool;
-  if (run === undefined || seconds <= 0 || isRead({ definition })) return undefined;
+  if (seconds <= 0 || isRead({ definition })) return undefined;
   // Questions arrive outside the activity; its context, taken here, has its log.
   const { log } = Context.current();
   const warn: HeldAskingParts['warn'] = (message, meta) => {

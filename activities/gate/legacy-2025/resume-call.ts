@@ -32,7 +32,10 @@ import { withToken } from '../../tokens/broker.ts';
 /** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;
 
-export interface ResumeCallParts extends Omit<CallToolParts, 'server' | 'limits' | 'liveTools'> {
+export interface ResumeCallParts extends Omit<
+  CallToolParts,
+  'server' | 'limits' | 'liveTools' | 'readMessage' | 'heldRun' | 'readDiscarded'
+> {
   readonly answers: AnswerSource;
 }
 

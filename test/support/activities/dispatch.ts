@@ -34,6 +34,17 @@ export interface DispatchScene {
   dispatched(over?: Partial<CallToolParts>, more?: Partial<DispatchInput>, tried?: Tried): Promise<DispatchResult>;
 }
 
+/** A run that nobody asks anything. */
+export const UNASKED_RUN: Pick<CallToolParts, 'readMessage' | 'heldRun' | 'readDiscarded'> = {
+  readMessage: async () => undefined,
+  heldRun: { ask: async () => await unexpected(), word: async () => await unexpected() },
+  readDiscarded: async () => undefined,
+};
+
+async function unexpected(): Promise<never> {
+  throw new Error('the run is asked');
+}
+
 export function dispatchScene(): DispatchScene {
   const beats: CallProgress[] = [];
   const done: string[] = [];
@@ -66,6 +77,7 @@ export function dispatchScene(): DispatchScene {
         },
       },
       limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+      ...UNASKED_RUN,
       ...over,
     };
   }

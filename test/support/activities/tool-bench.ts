@@ -20,6 +20,7 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { loopbackEgress } from '../egress.ts';
+import { UNASKED_RUN } from './dispatch.ts';
 import { aDefinition } from './tool-call.ts';
 import { allowedDispatch } from './tool-activities.ts';
 
@@ -49,6 +50,7 @@ export async function toolBench(url: string, options: ToolBenchOptions = {}) {
     server: createMcpToolServer({ legacy: LEGACY_CALLS, ...reach }),
     limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
     liveTools: { current: async (_, tool) => ({ tool, secrets: [] }) },
+    ...UNASKED_RUN,
     answers: createMcpAnswerSource(reach),
     tasks: createMcpTaskServer(reach),
     ...given,

@@ -224,11 +224,10 @@ describe("A read leaves only where the run's own conversation has the link: disp
       expect(await check(dispatch(over))).toMatchObject({ kind: 'refused', code: 'RESOURCE_NOT_LINKED' });
     });
 
-    test('no link at all, and a worker that cannot look', async () => {
+    test('no link at all', async () => {
       const { link: _, ...bare } = dispatch();
       expect(await check(bare)).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
       expect(asked).toEqual([]);
-      expect(await checkLink(dispatch(), { config, loadToolset })).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
     });
 
     test('a place where nothing stands, or something else', async () => {
@@ -275,7 +274,6 @@ test('nothing is asked where the call may be repeated, or somebody has said that
   // Sound: that there is a word is all that counts here; it was proven before.
   const retry = {} as NonNullable<DispatchInput['retry']>;
   expect(await lostInReset({ ...INPUT, retry }, SCHEDULER, false, never)).toBeUndefined();
-  expect(await lostInReset(INPUT, SCHEDULER, false, undefined)).toBeUndefined();
   await expect(lostInReset(INPUT, SCHEDULER, false, never)).rejects.toThrow('asked');
 });
 

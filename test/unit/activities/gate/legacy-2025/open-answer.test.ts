@@ -161,7 +161,7 @@ async function hears(more: Partial<HeldAnswerParts>): Promise<InputResponse> {
 }
 
 function peopleIn(more: Partial<HeldAnswerParts>, over: Partial<DispatchInput> = {}, of = tool): AskPeople | undefined {
-  const parts = { config, conditions: new Conditions(), readCatalog: none, ...more };
+  const parts = { config, conditions: new Conditions(), readCatalog: none, heldRun: fakeRun(), ...more };
   const now = { tool: of, pinned: of };
   return peopleOf({ ...input, ...over }, parts, { scheduler, now })?.ask;
 }
@@ -260,14 +260,13 @@ describe('the catalog as it is when the answer is there counts, whatever it was 
   });
 });
 
-test('nobody is asked where the run, the operator, or this worker does not say how, nor of a read', async () => {
+test('nobody is asked where the run or the operator does not say how, nor of a read', async () => {
   const without = Config.parse({ servers: { peer: { url: server.url } }, policy: { strategy: 'never' } });
   const read = { ...tool, definition: { ...definition, name: READ_RESOURCE } };
   const { hold: _, ...plain } = input;
   await inActivity(async () => {
     const heldRun = fakeRun();
     expect(peopleIn({ heldRun })).toBeDefined();
-    expect(peopleIn({})).toBeUndefined();
     expect(peopleIn({ heldRun, config: without })).toBeUndefined();
     expect(peopleIn({ heldRun }, {}, read)).toBeUndefined();
     const parts = { config, conditions: new Conditions(), readCatalog: none, heldRun };
