@@ -104,9 +104,7 @@ export async function callWithToken(
       access.hosted === undefined && ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
   });
   if (got.kind === 'none')
-    return wanting(endedBeforeSending(got.error), (failed) =>
-      askedNow(needOfToken(parts.config, request, failed), leaving),
-    );
+    return wanting(parts.config, request, endedBeforeSending(got.error), leaving);
   const { used: ending, token } = got;
   if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);

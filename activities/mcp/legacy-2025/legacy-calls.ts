@@ -1,5 +1,5 @@
 /**
- * Adds to a call what only servers of MCP 2025-11-25 or before do: make a task of it (`begun-task.ts`), or ask people
+ * Adds to a call what only servers of MCP 2025-11-25 or before do: make a task of it (`tasks.ts`), or ask people
  * in the middle of it, on the call's own stream (client/elicitation). A question ends with the connection, so the call
  * is held open for it (docs/adr/0040).
  *
@@ -17,7 +17,7 @@ import { hashOf } from '../../../domain/text/canonical.ts';
 import { refusalIn } from '../classify-failure.ts';
 import { readAsked } from '../input-round.ts';
 import type { LegacyCalls } from '../mcp-server.ts';
-import { begunTask, isTask } from './begun-task.ts';
+import { begunTask, isTask } from './tasks.ts';
 
 const METHOD = 'elicitation/create';
 /** A request holds one question, which has no name of its own. */
