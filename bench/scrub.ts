@@ -39,7 +39,6 @@ const KINDS: Readonly<Record<string, { readonly bytes: number; readonly clean: (
   'random base64': ofText(noise.toString('base64').slice(0, MIB)),
   hexadecimal: ofText(noise.toString('hex').slice(0, MIB)),
   'JSON, percent-encoded': ofText(encodeURIComponent(json).slice(0, MIB)),
-  'random bytes': { bytes: MIB, clean: () => scrub.bytes(noise) },
 };
 
 for (const [kind, { bytes, clean }] of Object.entries(KINDS)) {

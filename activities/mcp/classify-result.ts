@@ -86,7 +86,6 @@ export function scrubberFor(
   return {
     text: (value) => current().text(value),
     value: (value) => current().value(value),
-    bytes: (value) => current().bytes(value),
     largeValue: async (value) => await current().largeValue(value),
     largeBytes: async (value) => await current().largeBytes(value),
   };

@@ -27,11 +27,12 @@ export interface Scrubber {
    * becomes 0.
    */
   value(value: unknown): unknown;
-  /** Scrubs bytes that are no text: found secrets are overwritten instead of cut out, so that offsets stay the same. */
-  bytes(value: Uint8Array): Uint8Array;
   /** Scrubs as `value` does, and lets the process do other work between parts of a large value. */
   largeValue(value: unknown): Promise<unknown>;
-  /** Scrubs as `bytes` does, in the way of `largeValue`. */
+  /**
+   * Scrubs bytes that are no text, in the way of `largeValue`: found secrets are overwritten instead of cut out, so that
+   * offsets stay the same.
+   */
   largeBytes(value: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -43,14 +44,17 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   return {
     text: (given) => String(value(given)),
     value,
-    bytes: (given) => overwritten(given, search().spansIn(given)),
     largeValue: async (given) => {
       const pieces = piecesOf(given, wellFormed);
       const joined = joinedIfLong(pieces, search());
       const spans = joined?.spansByPiece(await spansByParts(joined.bytes, search()));
       return rebuilt(given, textsWithout(pieces, spans));
     },
-    largeBytes: async (given) => overwritten(given, await spansByParts(given, search())),
+    largeBytes: async (given) => {
+      const clean = Buffer.from(given);
+      for (const { start, end } of await spansByParts(given, search())) clean.fill('*', start, end);
+      return clean;
+    },
   };
 }
 
@@ -87,12 +91,6 @@ function textsWithout(
   const texts = pieces.map(({ text }) => text);
   for (const [piece, found] of spans) texts[piece] = maskedText(texts[piece] ?? '', found);
   return texts;
-}
-
-function overwritten(given: Uint8Array, spans: readonly Span[]): Uint8Array {
-  const clean = Buffer.from(given);
-  for (const { start, end } of spans) clean.fill('*', start, end);
-  return clean;
 }
 
 function maskedText(text: string, spans: readonly Span[]): string {
