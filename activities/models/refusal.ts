@@ -39,8 +39,8 @@ const OUR_FAULTS = [
 ];
 
 /**
- * HTTP statuses for an error inside a stream: of Anthropic's error types (Messages API, "Errors"), and of OpenAI's error
- * codes (openai-openapi: `ResponseErrorCode`, and those of its error guide).
+ * HTTP statuses for an error inside a stream: of Anthropic's error types (Messages API, "Errors"), and of OpenAI's
+ * error codes (openai-openapi: `ResponseErrorCode`, and those of its error guide).
  */
 const STATUS_OF_WORD: Readonly<Record<string, number>> = {
   invalid_request_error: 400,

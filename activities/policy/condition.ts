@@ -9,7 +9,6 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
-import { LRUCache } from 'lru-cache';
 import { LONGEST_CONDITION, MOST_RULES, type PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
 import { fieldsOf } from '../kit/json.ts';
@@ -215,13 +214,16 @@ export class ConditionClock {
 }
 
 export class Conditions {
-  readonly #kept: LRUCache<string, Condition>;
+  /** The oldest first. */
+  readonly #kept = new Map<string, Condition>();
+  #keptBytes = 0;
+  readonly #mostBytes: number;
   /** Settles when the policy that is read now is no longer in use. */
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @param mostBytes about what is kept; the policy that is read now may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
-    this.#kept = new LRUCache({ maxSize: mostBytes, sizeCalculation: ({ bytes }) => bytes });
+    this.#mostBytes = mostBytes;
   }
 
   /**
@@ -343,8 +345,18 @@ export class Conditions {
       // Sound: `compileCondition` throws nothing else.
       condition = error as ConditionInvalid;
     }
-    this.#kept.set(when, condition);
+    this.#keep(when, condition);
     return condition;
+  }
+
+  #keep(when: string, condition: Condition): void {
+    this.#keptBytes += condition.bytes - (this.#kept.get(when)?.bytes ?? 0);
+    this.#kept.set(when, condition);
+    for (const [oldest, { bytes }] of this.#kept) {
+      if (this.#keptBytes <= this.#mostBytes) return;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= bytes;
+    }
   }
 }
 

@@ -30,8 +30,8 @@ export interface Scrubber {
   /** Scrubs as `value` does, and lets the process do other work between parts of a large value. */
   largeValue(value: unknown): Promise<unknown>;
   /**
-   * Scrubs bytes that are no text, in the way of `largeValue`: found secrets are overwritten instead of cut out, so that
-   * offsets stay the same.
+   * Scrubs bytes that are no text, in the way of `largeValue`: found secrets are overwritten instead of cut out, so
+   * that offsets stay the same.
    */
   largeBytes(value: Uint8Array): Promise<Uint8Array>;
 }
