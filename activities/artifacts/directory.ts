@@ -31,10 +31,12 @@ export function createDirectoryStore(root: string): ArtifactStore {
       assertHash(ref);
       let bytes: Uint8Array;
       try {
-        await assertRoot(root);
         bytes = await readFile(pathOf(root, ref.sha256));
       } catch (error) {
         if (nodeCodeOf(error) !== 'ENOENT') throw unusable(root, error);
+        await assertRoot(root).catch((fault: unknown) => {
+          throw unusable(root, fault);
+        });
         const message = `Artifact ${ref.sha256} is not in the store at ${root}.`;
         throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
       }

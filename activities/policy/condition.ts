@@ -266,7 +266,7 @@ export class Conditions {
           if (current === undefined) continue;
           // The time limit interrupted this condition, so it is compiled anew.
           const { text } = current;
-          conditions.set(text, this.#compiled(text));
+          conditions.set(text, this.#compiled(text, conditions));
           const times = (tries.get(text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
           tries.set(text, times);
           if (times >= MOST_TRIES) clock.slow.add(text);
@@ -328,7 +328,7 @@ export class Conditions {
         // Not kept: it may well be read where there is more time.
         if (clock !== undefined && clock.leftMs <= 0) return conditions.set(when, new ConditionInvalid(UNREAD));
         const heldBefore = heldMs();
-        condition = this.#compiled(when);
+        condition = this.#compiled(when, wanted);
         clock?.spend(heldMs() - heldBefore);
         await setImmediate();
       }
@@ -337,7 +337,7 @@ export class Conditions {
     return conditions;
   }
 
-  #compiled(when: string): Condition {
+  #compiled(when: string, wanted: Pick<ReadonlySet<string>, 'has'>): Condition {
     let condition: Condition;
     try {
       condition = compileCondition(when);
@@ -345,15 +345,17 @@ export class Conditions {
       // Sound: `compileCondition` throws nothing else.
       condition = error as ConditionInvalid;
     }
-    this.#keep(when, condition);
+    this.#keep(when, condition, wanted);
     return condition;
   }
 
-  #keep(when: string, condition: Condition): void {
+  /** Forgets the oldest of other policies: a large one would be compiled anew each time that it is asked. */
+  #keep(when: string, condition: Condition, wanted: Pick<ReadonlySet<string>, 'has'>): void {
     this.#keptBytes += condition.bytes - (this.#kept.get(when)?.bytes ?? 0);
     this.#kept.set(when, condition);
     for (const [oldest, { bytes }] of this.#kept) {
       if (this.#keptBytes <= this.#mostBytes) return;
+      if (wanted.has(oldest)) continue;
       this.#kept.delete(oldest);
       this.#keptBytes -= bytes;
     }

@@ -176,6 +176,20 @@ describe('conditions within their limits of time, and what they may read', () =>
       expect(order).toEqual(['3 false', '0 false', '1 false', '2 false']);
     });
 
+    test('one that is larger than what is kept stays whole until another is read', async () => {
+      const conditions = new Conditions(1);
+      const [own, other] = ['args.n == 5', 'args.n == 6'].map((when) => policyOf(when, `${when} || args.n == 7`));
+      await conditions.problems(own);
+      const order: string[] = [];
+      const asked = [other, own].map(async (policy) =>
+        conditions.asked([policy], inputs(), new ConditionClock(), () => {
+          order.push(policy === own ? 'kept' : 'read');
+        }),
+      );
+      await Promise.all(asked);
+      expect(order).toEqual(['kept', 'read']);
+    });
+
     test('a policy has at most 500 patterns, and what is beyond is named before anything is compiled', async () => {
       const two = 'args.s.matches("a") || args.s.matches("b")';
       const policy = policyOf(...Array.from({ length: 250 }, (_, index) => `${two} || args.n == ${index}`));
