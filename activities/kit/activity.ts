@@ -4,14 +4,7 @@
  * 1. An error without a code leaves only its name: its message may quote requests, answers and keys (INV-S1). The
  *    activity is tried again, as after a passing fault, and the worker's log has the place.
  */
-import {
-  activityInfo,
-  ApplicationFailure,
-  CancelledFailure,
-  CompleteAsyncError,
-  Context,
-  log,
-} from '@temporalio/activity';
+import { activityInfo, ApplicationFailure, CancelledFailure, CompleteAsyncError, log } from '@temporalio/activity';
 import { isErrorCode, traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable, type Undecodable } from '../../contracts/payload-converter.ts';
@@ -62,9 +55,7 @@ function faultOf(error: unknown): ApplicationFailure {
 
 /** Logs one line for each failed try: its subject, the reason, and since when it is tried. */
 function tellFailure(error: unknown, input: unknown): void {
-  const context = contextIfAny();
-  if (context === undefined) return;
-  const { activityType: step, attempt, scheduledTimestampMs } = context.info;
+  const { activityType: step, attempt, scheduledTimestampMs } = activityInfo();
   const found = codedFailureIn(error);
   const isFinal = error instanceof ApplicationFailure && error.nonRetryable === true;
   const again = !isFinal && (found === undefined || traitsOf(found.code).retryable);
@@ -85,15 +76,6 @@ function subjectOf(input: unknown): { readonly server?: string; readonly model?:
   const { server, model } = input;
   if (isFields(server) && typeof server['name'] === 'string') return { server: server['name'] };
   return typeof model === 'string' ? { model } : {};
-}
-
-/** Undefined if an activity is called by hand. */
-function contextIfAny(): Context | undefined {
-  try {
-    return Context.current();
-  } catch {
-    return undefined;
-  }
 }
 
 /** Fails so that the activity is tried again, which is harmless: another worker may have the key. */

@@ -10,12 +10,17 @@ import { Undecodable } from '../../../../contracts/payload-converter.ts';
 const noop = (): void => undefined;
 
 const thrownBy = async (error: Error): Promise<unknown> =>
-  await coded(async () => {
-    throw error;
-  })(undefined).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
+  await new MockActivityEnvironment({}, { logger: loggedLines().logger })
+    .run(
+      coded(async () => {
+        throw error;
+      }),
+      undefined,
+    )
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
 
 function loggedLines(): { readonly lines: { message: string; meta: unknown }[]; readonly logger: Logger } {
   const lines: { message: string; meta: unknown }[] = [];
