@@ -139,28 +139,15 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 /** @param written arguments as the model wrote them, by the provider's id of the call */
 function answerOf(step: Step, written: ReadonlyMap<string, string>, request: ModelRequest): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
+  // Calls that a refusal took back are not proposed.
   const last = step.content.at(-1);
   const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
-  const parts = step.content.flatMap((content) =>
-    partOf(content, written).map((part) => (content === cutOff ? withoutArguments(part) : part)),
-  );
-  return answerWith(parts, refused, finishOf(step.finishReason), step.usage, request);
-}
-
-/**
- * @param isWithheld true if the provider took the answer back: its calls are not proposed
- * @param ended why an answer without calls ended
- */
-export function answerWith(
-  all: readonly ModelPart[],
-  isWithheld: boolean,
-  ended: ModelAnswer['finish'],
-  usage: CountedTokens,
-  request: Pick<ModelRequest, 'messages' | 'tools'>,
-): ModelAnswer {
-  const parts = isWithheld ? all.filter(({ type }) => type !== 'call') : all;
-  const finish = parts.some(({ type }) => type === 'call') ? 'calls' : ended;
-  return { parts, usage: usageOf(usage, request, parts), finish };
+  const parts = step.content
+    .flatMap((content) => partOf(content, written).map((part) => (content === cutOff ? withoutArguments(part) : part)))
+    .filter(({ type }) => !(refused && type === 'call'));
+  const proposes = parts.some(({ type }) => type === 'call');
+  const usage = usageOf(step.usage, request, parts);
+  return { parts, usage, finish: proposes ? 'calls' : finishOf(step.finishReason) };
 }
 
 /** The SDK reads arguments of which nothing has come as an empty object. */
@@ -234,14 +221,9 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
 
 const BYTES_OF_A_TOKEN = 4;
 
-interface CountedTokens {
-  readonly inputTokens?: unknown;
-  readonly outputTokens?: unknown;
-}
-
 /** Tokens that a provider does not count are estimated by size: a run would otherwise have no limit of them. */
-function usageOf(
-  { inputTokens, outputTokens }: CountedTokens,
+export function usageOf(
+  { inputTokens, outputTokens }: { readonly inputTokens?: unknown; readonly outputTokens?: unknown },
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
   parts: readonly ModelPart[],
 ): Usage {

@@ -20,7 +20,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { fieldsOf, holdsEndlessNumber, nestsTooDeeply, objectsOf, textOf } from '../kit/json.ts';
-import { answerWith, argumentsOf, askedInTime, CUT_OFF_WORDS, openingOf, unavailable } from './ai-sdk.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, openingOf, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
@@ -230,8 +230,11 @@ function answerOf(
 ): ModelAnswer {
   const reason = textOf(fieldsOf(response['incomplete_details'])['reason']);
   const refused = reason === 'content_filter';
-  const parts = items.flatMap((item) => partsOf(item, request.tools, storedId));
-  const { input_tokens: inputTokens, output_tokens: outputTokens } = fieldsOf(response['usage']);
+  const parts = items
+    .flatMap((item) => partsOf(item, request.tools, storedId))
+    .filter(({ type }) => !(refused && type === 'call'));
+  const usage = fieldsOf(response['usage']);
+  const proposes = parts.some(({ type }) => type === 'call');
   // A refusal in words is whole, unless the answer was cut.
   const ended =
     refused || (reason === '' && items.some(refusesInWords))
@@ -239,7 +242,11 @@ function answerOf(
       : reason === 'max_output_tokens'
         ? 'length'
         : 'stop';
-  return answerWith(parts, refused, ended, { inputTokens, outputTokens }, request);
+  return {
+    parts,
+    usage: usageOf({ inputTokens: usage['input_tokens'], outputTokens: usage['output_tokens'] }, request, parts),
+    finish: proposes ? 'calls' : ended,
+  };
 }
 
 function refusesInWords(item: JsonObject): boolean {
