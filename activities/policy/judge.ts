@@ -122,11 +122,13 @@ export function createJudge(
   tellGlass: TellGlass = () => undefined,
 ): (input: JudgeInput) => Promise<JudgeResult> {
   const checker = new ArgumentChecker();
+  const versions = new WeakMap<object, string>();
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
     // The whole turn uses one policy and its version.
     const { policy, servers, catalog: catalogRules, trust } = live;
     const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...defined({ trust }) };
-    const ownVersion = policyVersionOf(config);
+    const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
+    versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();
     /** Open requests of this turn, before the call that is judged. */
     const open: string[] = [];
