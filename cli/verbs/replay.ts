@@ -96,31 +96,21 @@ async function replay(
   const { compareHistories } = await import('../../workers/replay/semantics.ts');
   const { withRefusals } = await import('../../workers/replay/refusals.ts');
   const replaying = await readingOptions(settings, namespace);
-  const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];
-  for await (const outcome of diagnosedOf(
-    withRefusals(compareHistories(kept(histories, given), replaying), ({ name }) => given.get(name), replaying),
-    async (failed) => await diagnosed(failed, given.get(failed.name), replaying),
+  for await (const { history: _, ...outcome } of diagnosedOf(
+    withRefusals(compareHistories(histories, replaying), replaying),
+    async (failed) => await diagnosed(failed, replaying),
     options.diagnoseAll === true ? Number.POSITIVE_INFINITY : MOST_DIAGNOSED,
   )) {
-    given.delete(outcome.name);
     outcomes.push(outcome);
     if (options.json !== true) terminal.out(`${outcomeText(outcome, terminal.paint)}\n`);
   }
   return outcomes;
 }
 
-async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
-  for await (const recorded of histories) {
-    if (recorded.kind === 'history') given.set(recorded.name, recorded.history);
-    yield recorded;
-  }
-}
-
 /** Returns why a history does not replay, if more can be told than its error. */
 async function diagnosed(
-  { workflowId, error }: ReplayOutcome,
-  history: History | undefined,
+  { workflowId, error, history }: ReplayOutcome,
   replaying: Replaying,
 ): Promise<Diagnosis | undefined> {
   if (history === undefined) return undefined;

@@ -10,13 +10,14 @@ const outcomes: ReplayOutcome[] = [];
 
 beforeAll(async () => {
   const bundle = await sharedBundle(bundleForReading);
-  const histories = new Map(await Promise.all(HISTORIES.map(async (name) => [name, await historyOf(name)] as const)));
-  const replayed = [...histories].map(([name, { events }]) => ({
-    name,
-    workflowId: events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? name,
-  }));
-  for await (const outcome of withRefusals(replayed, ({ name }) => histories.get(name), { bundle, config: CONFIG }))
-    outcomes.push(outcome);
+  const replayed = await Promise.all(
+    HISTORIES.map(async (name) => {
+      const history = await historyOf(name);
+      const workflowId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? name;
+      return { name, workflowId, history };
+    }),
+  );
+  for await (const outcome of withRefusals(replayed, { bundle, config: CONFIG })) outcomes.push(outcome);
 }, 300_000);
 
 test('each recorded run has an outcome, and none is blamed', () => {

@@ -28,7 +28,7 @@ export async function differences(bundle: WorkflowBundle, history: string): Prom
 export async function mistakenAnswers(bundle: WorkflowBundle, name: string): Promise<Error[]> {
   const history = await historyOf(name);
   const { workflowId } = await inputsOf(name);
-  return await failures(withRefusals([{ name, workflowId }], () => history, { bundle, config: CONFIG }));
+  return await failures(withRefusals([{ name, workflowId, history }], { bundle, config: CONFIG }));
 }
 
 export async function changedAnswers(bundle: WorkflowBundle, history: string): Promise<Answered[]> {

@@ -23,7 +23,7 @@ import { requestDigest } from '../../domain/request/digest.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
 import { type DeedReader, deedReader, type History, type Recorded } from './recorded-history.ts';
-import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
+import { Replayer, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 import { AnswerLog, type Answers, commandsOf, historyOf } from './replayed-run.ts';
 import { CommandLog, compareHistories, livingRunId, underRunId } from './semantics.ts';
 
@@ -92,55 +92,62 @@ interface Question {
  * Passes outcomes on. One of a run that waits becomes a failure if the run would take what it must refuse, or refuse
  * what it must take.
  *
- * @param outcomes only those without an error are asked
- * @param given the history of an outcome; undefined if it could not be read. One that is closed is not asked
+ * @param outcomes only those without an error are asked, and of them only runs that wait
  * @param options `bundle` is one of `bundleForReading`
  */
 export async function* withRefusals(
   outcomes: AsyncIterable<ReplayOutcome> | Iterable<ReplayOutcome>,
-  given: (outcome: ReplayOutcome) => History | undefined,
   options: ReplayOptions,
 ): AsyncGenerator<ReplayOutcome> {
-  const reader = deedReader(options);
-  const log = new CommandLog();
-  const answers = new AnswerLog();
-  const ready: ReplayOutcome[] = [];
-  /** Questions of the newest pass; the pass that only reads asks none. */
-  let asked: readonly Question[] = [];
-  let fault: Error | undefined;
-  /** Replays a run once to see what it waits for, and once for each round of questions. */
-  async function* passesOf(outcome: ReplayOutcome, waiting: History, runId: string): AsyncGenerator<Recorded> {
-    const { name, workflowId } = outcome;
-    const history = await underRunId(waiting, runId, reader);
-    yield { kind: 'history', name, workflowId, history };
-    const shown = await shownDigests(waiting, runId, reader);
-    for (const { questions, at } of roundsFor(answers.last, shown, timeOf(waiting))) {
-      if (fault !== undefined) return;
-      asked = questions;
-      const messages = questions.map(({ update, input }, index) => ({ id: idOf(index), update, input }));
-      yield { kind: 'history', name, workflowId, history: withMessages(history, messages, at) };
-    }
-  }
-  /** The replayer takes the next pass after it has given the result of the one before (`replay.ts`). */
-  async function* passes(): AsyncGenerator<Recorded> {
+  const asking = new Asking(options);
+  try {
     for await (const outcome of outcomes) {
-      const history = outcome.error === undefined ? given(outcome) : undefined;
-      const waiting = history && upToLastAnswer(history);
-      const runId = history && livingRunId(history);
-      if (waiting !== undefined && runId !== undefined) yield* passesOf(outcome, waiting, runId);
-      const { error: _, ...rest } = outcome;
-      ready.push({ ...rest, ...defined({ error: outcome.error ?? fault }) });
-      fault = undefined;
+      const fault = outcome.error === undefined ? await asking.faultOf(outcome) : undefined;
+      yield { ...outcome, ...defined({ error: outcome.error ?? fault }) };
     }
+  } finally {
+    await asking.close();
   }
-  const sinks = { ...options.sinks, ...log.sinks, ...answers.sinks };
-  for await (const { error } of replayHistories(passes(), { ...options, name: READING_QUEUE, sinks })) {
-    const { commands } = log.take();
-    fault ??= error ?? faultIn(asked, commands);
-    asked = [];
-    yield* ready.splice(0);
+}
+
+class Asking {
+  readonly #reader: DeedReader;
+  readonly #log = new CommandLog();
+  readonly #answers = new AnswerLog();
+  readonly #replayer: Replayer;
+
+  constructor(options: ReplayOptions) {
+    const sinks = { ...options.sinks, ...this.#log.sinks, ...this.#answers.sinks };
+    this.#reader = deedReader(options);
+    this.#replayer = new Replayer({ ...options, name: READING_QUEUE, sinks });
   }
-  yield* ready;
+
+  async close(): Promise<void> {
+    await this.#replayer.close();
+  }
+
+  /** Replays a run once to see what it waits for, and once for each round of questions. */
+  async faultOf({ workflowId, history: whole }: ReplayOutcome): Promise<Error | undefined> {
+    const waiting = whole && upToLastAnswer(whole);
+    const runId = whole && livingRunId(whole);
+    if (waiting === undefined || runId === undefined) return undefined;
+    const history = await underRunId(waiting, runId, this.#reader);
+    const unread = await this.#replayed(workflowId, history, []);
+    if (unread !== undefined) return unread;
+    const shown = await shownDigests(waiting, runId, this.#reader);
+    for (const { questions, at } of roundsFor(this.#answers.last, shown, timeOf(waiting))) {
+      const messages = questions.map(({ update, input }, index) => ({ id: idOf(index), update, input }));
+      const fault = await this.#replayed(workflowId, withMessages(history, messages, at), questions);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+
+  async #replayed(workflowId: string, history: History, asked: readonly Question[]): Promise<Error | undefined> {
+    const { error } = await this.#replayer.replay({ kind: 'history', name: workflowId, workflowId, history });
+    const { commands } = this.#log.take();
+    return error ?? faultIn(asked, commands);
+  }
 }
 
 /**
@@ -150,8 +157,7 @@ export async function* withRefusals(
  */
 export async function takeoverFault(recorded: Recorded, options: ReplayOptions): Promise<Error | undefined> {
   if (recorded.kind === 'unreadable') throw unread(recorded);
-  const { history } = recorded;
-  for await (const { error, isUnread } of withRefusals(compareHistories([recorded], options), () => history, options)) {
+  for await (const { error, isUnread } of withRefusals(compareHistories([recorded], options), options)) {
     if (error !== undefined && isUnread) throw unread({ ...recorded, error });
     if (error !== undefined) return error;
   }

@@ -36,6 +36,8 @@ export interface ReplayOutcome {
   /** A file, or workflow id and Temporal run id. */
   readonly name: string;
   readonly workflowId: string;
+  /** Absent if it could not be read. */
+  readonly history?: History;
   /** Why the current code cannot take this history; absent if it can. */
   readonly error?: Error;
   /** Set if the history could not be read, or is encrypted with a key that is not here: it says nothing of the code. */
@@ -45,23 +47,63 @@ export interface ReplayOutcome {
 type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
 
 export async function* replayHistories(histories: Histories, options: ReplayOptions): AsyncGenerator<ReplayOutcome> {
-  unhookReplays();
-  const source = new Source(histories);
-  while (!source.isDrained) {
-    try {
-      for await (const { error } of Worker.runReplayHistories(workerOptions(options), source.readable())) {
-        yield* source.unreadable();
-        yield source.settle(error);
-      }
-    } catch (error) {
-      // The replayer itself stopped, for instance at a history with a hole: that is the result of the history it was
-      // given.
-      if (source.current === undefined) throw error;
-      yield* source.unreadable();
-      yield source.settle(error instanceof Error ? error : new Error(String(error)));
+  const replayer = new Replayer(options);
+  try {
+    for await (const recorded of histories) yield await replayer.replay(recorded);
+  } finally {
+    await replayer.close();
+  }
+}
+
+type Given = Pick<Extract<Recorded, { kind: 'history' }>, 'workflowId' | 'history'>;
+
+/** Replays one history after the other in one worker. */
+export class Replayer {
+  readonly #options: ReplayOptions;
+  #replays: ReturnType<typeof Worker.runReplayHistories> | undefined;
+  /** The worker takes it when its result is asked for. */
+  #given: Given | undefined;
+
+  constructor(options: ReplayOptions) {
+    unhookReplays();
+    this.#options = options;
+  }
+
+  async replay(recorded: Recorded): Promise<ReplayOutcome> {
+    const { name, workflowId } = recorded;
+    if (recorded.kind === 'unreadable') return { name, workflowId, error: recorded.error, isUnread: true };
+    const { history } = recorded;
+    const error = await this.#errorOf({ workflowId, history });
+    const keyless = error && keylessIn(error);
+    if (keyless !== undefined) return { name, workflowId, history, error: keyless, isUnread: true };
+    return { name, workflowId, history, ...defined({ error }) };
+  }
+
+  async close(): Promise<void> {
+    await this.#replays?.return?.();
+  }
+
+  async *#source(): AsyncGenerator<Given> {
+    for (let given = this.#given; given !== undefined; given = this.#given) {
+      this.#given = undefined;
+      yield given;
     }
   }
-  yield* source.unreadable();
+
+  async #errorOf(given: Given): Promise<Error | undefined> {
+    this.#given = given;
+    this.#replays ??= Worker.runReplayHistories(workerOptions(this.#options), this.#source());
+    try {
+      const { done, value } = await this.#replays.next();
+      return done === true ? new Error('the replayer gave no result') : value.error;
+    } catch (error) {
+      this.#replays = undefined;
+      // No worker could be made.
+      if (this.#given !== undefined) throw error;
+      // The replayer itself stopped, for instance at a history with a hole; the next history gets another one.
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
 }
 
 let isUnhooked = false;
@@ -137,47 +179,6 @@ function workerOptions({
     workflowBundle: { code: bundle.code },
     dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),
   };
-}
-
-/** Feeds histories one after another to a replayer, and knows which of them a result is about. */
-class Source {
-  current: Extract<Recorded, { kind: 'history' }> | undefined;
-  isDrained = false;
-  readonly #broken: ReplayOutcome[] = [];
-  readonly #histories: AsyncIterator<Recorded> | Iterator<Recorded>;
-
-  constructor(histories: Histories) {
-    this.#histories =
-      Symbol.asyncIterator in histories ? histories[Symbol.asyncIterator]() : histories[Symbol.iterator]();
-  }
-
-  async *readable(): AsyncGenerator<{ workflowId: string; history: History }> {
-    // No `for await`: it would end the source with a replayer that has stopped.
-    for (let next = await this.#histories.next(); next.done !== true; next = await this.#histories.next()) {
-      if (next.value.kind === 'unreadable') {
-        const { name, workflowId, error } = next.value;
-        this.#broken.push({ name, workflowId, error, isUnread: true });
-        continue;
-      }
-      this.current = next.value;
-      yield { workflowId: next.value.workflowId, history: next.value.history };
-    }
-    this.isDrained = true;
-  }
-
-  /** Returns the unreadable ones met on the way to the current history. */
-  unreadable(): ReplayOutcome[] {
-    return this.#broken.splice(0);
-  }
-
-  settle(error: Error | undefined): ReplayOutcome {
-    // Sound: a result is always about the history that was handed out last.
-    const { name, workflowId } = this.current as NonNullable<typeof this.current>;
-    this.current = undefined;
-    const keyless = error && keylessIn(error);
-    if (keyless !== undefined) return { name, workflowId, error: keyless, isUnread: true };
-    return { name, workflowId, ...defined({ error }) };
-  }
 }
 
 /** The words with which a run stops that needs a key it has not (`workflows/entity/unread.ts`). */

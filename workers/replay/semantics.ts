@@ -8,12 +8,11 @@
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
-import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { type DeedReader, deedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
-import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
+import { Replayer, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
 export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
@@ -51,50 +50,36 @@ export async function* compareHistories(
 ): AsyncGenerator<ReplayOutcome> {
   const log = new CommandLog();
   const reader = deedReader(options);
-  const passes: Pass[] = [];
-  let failed: Error | undefined;
-  const told = { ...options, sinks: { ...options.sinks, ...log.sinks } };
-  for await (const outcome of replayHistories(replayed(histories, reader, passes), told)) {
-    // Sound: an outcome belongs to the oldest pass that was handed out and has none.
-    const pass = passes.shift() as Pass;
-    failed ??= outcome.error ?? (await differenceIn(pass, log, reader));
-    if (!pass.isLast) continue;
-    const { error: _, ...rest } = outcome;
-    yield { ...rest, ...defined({ error: failed }) };
-    failed = undefined;
-    // What cannot be read was not replayed: the log holds what the history after it has done.
-    if (pass.recorded.kind === 'history') log.take();
+  const replayer = new Replayer({ ...options, sinks: { ...options.sinks, ...log.sinks } });
+  try {
+    for await (const recorded of histories) yield await compared(recorded, replayer, log, reader);
+  } finally {
+    await replayer.close();
   }
 }
 
-/** One replay of a history, under one of the Temporal run ids of the run. */
-interface Pass {
-  readonly recorded: Recorded;
-  /** Ids of the events that were made under this run id. */
-  readonly from: number;
-  readonly to: number;
-  readonly isLast: boolean;
-}
-
-async function* replayed(
-  histories: AsyncIterable<Recorded> | Iterable<Recorded>,
+async function compared(
+  recorded: Recorded,
+  replayer: Replayer,
+  log: CommandLog,
   reader: DeedReader,
-  passes: Pass[],
-): AsyncGenerator<Recorded> {
-  for await (const recorded of histories) {
-    const lives = recorded.kind === 'history' ? livesOf(recorded.history) : [{ from: 0, to: 0 }];
-    for (const [index, { runId, from, to }] of lives.entries()) {
-      passes.push({ recorded, from, to, isLast: index === lives.length - 1 });
-      yield recorded.kind === 'history' && runId !== undefined
-        ? { ...recorded, history: await underRunId(recorded.history, runId, reader) }
-        : recorded;
-    }
+): Promise<ReplayOutcome> {
+  if (recorded.kind === 'unreadable') return await replayer.replay(recorded);
+  const { name, workflowId, history } = recorded;
+  for (const life of livesOf(history)) {
+    const own = life.runId === undefined ? history : await underRunId(history, life.runId, reader);
+    const { error: failed, ...outcome } = await replayer.replay({ ...recorded, history: own });
+    const done = log.take();
+    const error = failed ?? (await differenceIn(history, life, done, reader));
+    if (error !== undefined) return { ...outcome, history, error };
   }
+  return { name, workflowId, history };
 }
 
 interface Life {
   /** Absent for the first: a replay has the run id with which the history begins. */
   readonly runId?: string;
+  /** Ids of the events between which its own stand. */
   readonly from: number;
   readonly to: number;
 }
@@ -133,13 +118,12 @@ export async function underRunId(history: History, runId: string, reader: DeedRe
 }
 
 async function differenceIn(
-  { recorded, from, to }: Pass,
-  log: CommandLog,
+  history: History,
+  { from, to }: Life,
+  { commands, queue }: ReturnType<CommandLog['take']>,
   reader: DeedReader,
 ): Promise<Error | undefined> {
-  if (recorded.kind === 'unreadable') return undefined;
-  const { commands, queue } = log.take();
-  const deeds = await reader.recorded(recorded.history);
+  const deeds = await reader.recorded(history);
   if (deeds.length > 0 && commands.length === 0)
     return new TypeError('the bundle does not show what it does; make it with bundleForReplay');
   const planned = new Map((await reader.planned(commands, queue)).map((deed) => [deed.key, deed]));
