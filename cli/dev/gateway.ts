@@ -84,5 +84,5 @@ export async function startDevCodec(
   const origins = [`http://127.0.0.1:${uiPort}`, `http://localhost:${uiPort}`];
   const codecServer = CodecServerConfig.parse({ port: 0, development: true, origins });
   const log = { ...linesTo(terminal), info: () => undefined };
-  return await startCodec({ config: codecServer, file: { ...config, codecServer } }, namespace, log);
+  return await startCodec({ ...config, codecServer }, namespace, log);
 }

@@ -18,16 +18,7 @@ import type { openProvider } from '../../workers/composition.ts';
 import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import {
-  artifactReader,
-  isRecord,
-  isSigned,
-  type Place,
-  readParts,
-  refuseProblems,
-  type Session,
-  whole,
-} from './session.ts';
+import { artifactReader, isSigned, type Place, readParts, refuseProblems, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -37,17 +28,14 @@ export interface GatewaySettings extends Pick<GatewayOptions, 'config' | 'trust'
 }
 
 /** The one thing of a policy that servers of people need: how they are told apart. */
-const idCaseIn = (policy: unknown): object =>
-  isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
-
-const FOR_GATEWAY = { gateway: whole, egress: whole, catalog: whole, policy: idCaseIn };
+const POLICY = { idCase: true } as const;
+const FOR_GATEWAY = { gateway: true, egress: true, catalog: true, policy: POLICY } as const;
 
 export async function loadGatewaySettings(terminal: Place, { config: path }: GlobalOptions): Promise<GatewaySettings> {
   const { config, value, what, baseDirectory } = await readParts(terminal, path, FOR_GATEWAY);
   return await gatewayParts(config, isSigned(value, terminal.env, what) ? 'signed' : 'temporal', baseDirectory);
 }
 
-/** @param baseDirectory the folder to which paths of the configuration are relative */
 export async function gatewayParts(
   config: Config,
   mode: 'temporal' | 'signed',
@@ -117,32 +105,27 @@ export async function startOn(
     repeatable,
     isSigned: trust.mode === 'signed',
   };
-  try {
-    const gateway = await startGateway({
-      config,
-      trust,
-      ask,
-      askSlack,
-      idCase,
-      catalogs: judging,
-      explain: explainBy(judging),
-      client,
-      taskQueue,
-      artifacts: artifactReader(artifacts),
-      version: packageVersion(),
-      log,
-    });
-    return {
-      ...gateway,
-      stop: async () => {
-        live?.stop();
-        await gateway.stop();
-      },
-    };
-  } catch (error) {
-    live?.stop();
-    throw error;
-  }
+  const gateway = await startGateway({
+    config,
+    trust,
+    ask,
+    askSlack,
+    idCase,
+    catalogs: judging,
+    explain: explainBy(judging),
+    client,
+    taskQueue,
+    artifacts: artifactReader(artifacts),
+    version: packageVersion(),
+    log,
+  });
+  return {
+    ...gateway,
+    stop: async () => {
+      live?.stop();
+      await gateway.stop();
+    },
+  };
 }
 
 /** Follows the policy of the file, as workers do; without a file there is nothing to follow. */
@@ -162,7 +145,6 @@ export async function livePolicy(
   return followPolicyFile({ config, path }, env, { error: say, warn: say });
 }
 
-/** Writes a server's own lines as JSON to standard error. */
 export function linesTo(terminal: Pick<Terminal, 'err'>): CodecLog {
   const line =
     (level: string): GatewayLog['warn'] =>
@@ -186,19 +168,16 @@ export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted
   };
 }
 
-export interface CodecSettings {
-  readonly config: CodecServerConfig;
-  readonly file: Config;
-}
+export type CodecSettings = Config & { readonly codecServer: CodecServerConfig };
 
-/** The parts of a configuration that a codec server reads; the rest of `gateway` may hold a secret of its own. */
+/** The rest of `gateway` may hold a secret of its own. */
 const FOR_CODEC = {
-  codecServer: whole,
-  encryption: whole,
-  egress: whole,
-  policy: idCaseIn,
-  gateway: (gateway: unknown) => (isRecord(gateway) && 'oidc' in gateway ? { oidc: gateway['oidc'] } : undefined),
-};
+  codecServer: true,
+  encryption: true,
+  egress: true,
+  policy: POLICY,
+  gateway: { oidc: true },
+} as const;
 
 /** @throws CountersignError `CONFIG_INVALID` */
 export async function loadCodecSettings(
@@ -211,26 +190,21 @@ export async function loadCodecSettings(
     throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
   }
   const own = config.codecServer ?? CodecServerConfig.parse({});
-  const codecServer = { ...own, oidc: own.oidc ?? config.gateway?.oidc };
-  return { config: codecServer, file: { ...config, codecServer } };
+  return { ...config, codecServer: { ...own, oidc: own.oidc ?? config.gateway?.oidc } };
 }
 
-export async function startCodec(
-  { config, file }: CodecSettings,
-  namespace: string,
-  log: CodecLog,
-): Promise<CodecServer> {
+export async function startCodec(settings: CodecSettings, namespace: string, log: CodecLog): Promise<CodecServer> {
   // Both take time to load, so other commands do without them.
   const { openProvider: open } = await import('../../workers/composition.ts');
   const { startCodecServer } = await import('../../gateway/codec/server.ts');
-  const outlet = open(file, 'codecServer');
+  const outlet = open(settings, 'codecServer');
   const close = async (): Promise<void> => await outlet?.close();
   try {
     const server = await startCodecServer({
-      config,
+      config: settings.codecServer,
       namespace,
-      codec: createCodec(file),
-      idCase: file.policy.idCase,
+      codec: createCodec(settings),
+      idCase: settings.policy.idCase,
       ask: asking(outlet),
       log,
     });

@@ -18,6 +18,7 @@ import {
   readSigner,
   type Signer,
 } from '../../client/index.ts';
+import { fieldOf } from '../../client/ledger/files.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import type { SealingTargets } from '../../client/run/start-run.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -27,6 +28,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ArtifactsConfig, BucketConfig } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
@@ -39,46 +41,28 @@ import type { Terminal } from './terminal.ts';
 /** The part of a terminal that says where configurations are, and what their variables hold. */
 export type Place = Pick<Terminal, 'env' | 'directory'>;
 
-export interface ClientSettings {
-  readonly taskQueue: string;
-  readonly encryption: Config['encryption'];
-  readonly artifacts: ArtifactPlace;
-  readonly retentionDays?: number;
-  /** Server name → URL. */
-  readonly serverUrls: Readonly<Record<string, string>>;
-  /** Server name → true if the operator trusts the server's annotations. */
-  readonly trusted: Readonly<Record<string, boolean>>;
-  /** Server name → tools whose calls may be sent twice. */
-  readonly repeatable: Readonly<Record<string, readonly string[]>>;
-  readonly isSigned: boolean;
-  /** The organisation's policy: workers with this file judge by the same one that a command shows. */
-  readonly policy: Config['policy'];
-  /** The configuration file, absolute; absent if there is none. */
-  readonly path?: string;
-  readonly deployment?: string;
-  readonly channels: readonly string[];
-}
+export type ClientSettings = Awaited<ReturnType<typeof loadClientSettings>>;
 
-type PolicySettings = Pick<ClientSettings, 'policy' | 'trusted' | 'repeatable' | 'serverUrls' | 'channels'>;
-
-export async function loadClientSettings(path: string | undefined, { env, directory }: Place): Promise<ClientSettings> {
+export async function loadClientSettings(path: string | undefined, { env, directory }: Place) {
   const file = await openConfig(path, { env, directory });
   const { value, what, baseDirectory } = file;
   const { parts, withoutBucket } = reachable(pick(value, FOR_CLIENT), env, what);
   const config = configOf(parts, env, what);
   const { taskQueue, encryption, artifacts, egress } = config;
+  const place: ArtifactPlace =
+    withoutBucket === undefined
+      ? placeOf(artifacts, baseDirectory, egress.allowInsecure)
+      : { kind: 'unreadable', reason: withoutBucket };
   return {
     ...policySettings(config, value),
     taskQueue,
     encryption,
-    artifacts:
-      withoutBucket === undefined
-        ? placeOf(artifacts, baseDirectory, egress.allowInsecure)
-        : { kind: 'unreadable', reason: withoutBucket },
+    artifacts: place,
     // A mode that is not known here is taken for the stricter one.
     isSigned: knownHere(() => isSigned(value, env, what)) ?? true,
     ...defined({
       retentionDays: artifacts.retentionDays,
+      /** The configuration file, absolute; absent if there is none. */
       path: file.path,
       deployment: deploymentIn(value, env, what),
     }),
@@ -86,20 +70,23 @@ export async function loadClientSettings(path: string | undefined, { env, direct
 }
 
 /** Needs no secret at all. An unknown section may be a mistyped `policy`, so the file is refused, as workers do. */
-export async function loadPolicySettings(path: string | undefined, { env, directory }: Place): Promise<PolicySettings> {
+export async function loadPolicySettings(path: string | undefined, { env, directory }: Place) {
   const { value, what } = await openConfig(path, { env, directory });
   const parts = pick(value, FOR_POLICY);
-  const config = configOf(isRecord(parts) ? { ...parts, ...unknownSections(value) } : parts, env, what);
+  const config = configOf(isFields(parts) ? { ...parts, ...unknownSections(value) } : parts, env, what);
   await refuseConditions(config.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
   return policySettings(config, value);
 }
 
-function policySettings({ servers, policy }: Config, value: unknown): PolicySettings {
+function policySettings({ servers, policy }: Config, value: unknown) {
   const named = Object.entries(servers);
   return {
+    /** The organisation's policy: workers with this file judge by the same one that a command shows. */
     policy,
     serverUrls: Object.fromEntries(named.map(([name, { url }]) => [name, url])),
+    /** Server name → true if the operator trusts the server's annotations. */
     trusted: Object.fromEntries(named.map(([name, { trusted }]) => [name, trusted])),
+    /** Server name → tools whose calls may be sent twice. */
     repeatable: Object.fromEntries(named.map(([name, { repeatable }]) => [name, repeatable])),
     channels: channelsIn(value),
   };
@@ -131,7 +118,7 @@ export function refuseProblems(problems: readonly ConditionProblem[], code: Erro
 
 /** Undefined also if a variable of the workers says it that is not set here. */
 function deploymentIn(value: unknown, env: Environment, what: string): string | undefined {
-  const name = knownHere(() => substitute(foundAt(value, 'worker', 'deployment', 'name'), env, what));
+  const name = knownHere(() => substitute(fieldOf(fieldOf(fieldOf(value, 'worker'), 'deployment'), 'name'), env, what));
   return typeof name === 'string' ? name : undefined;
 }
 
@@ -140,7 +127,7 @@ function deploymentIn(value: unknown, env: Environment, what: string): string | 
  * @throws CountersignError `CONFIG_INVALID` if a variable says the mode that is not set here
  */
 export function isSigned(value: unknown, env: Environment, what: string): boolean {
-  return substitute(foundAt(value, 'trust', 'mode'), env, what, ['trust', 'mode']) === 'signed';
+  return substitute(fieldOf(fieldOf(value, 'trust'), 'mode'), env, what, ['trust', 'mode']) === 'signed';
 }
 
 /** Returns undefined if a variable is not set here: most commands need none of the workers'. */
@@ -155,12 +142,8 @@ function knownHere<T>(read: () => T): T | undefined {
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */
 function channelsIn(value: unknown): readonly string[] {
-  const channels = foundAt(value, 'notify', 'channels');
-  return isRecord(channels) ? Object.keys(channels) : [];
-}
-
-function foundAt(value: unknown, ...path: readonly string[]): unknown {
-  return path.reduce((found, name) => (isRecord(found) ? found[name] : undefined), value);
+  const channels = fieldOf(fieldOf(value, 'notify'), 'channels');
+  return isFields(channels) ? Object.keys(channels) : [];
 }
 
 function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
@@ -171,7 +154,7 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
 
 /** Leaves out the bucket if its environment variables are not set here. */
 function reachable(parts: unknown, env: Environment, what: string) {
-  if (!isRecord(parts) || !isRecord(parts['artifacts'])) return { parts };
+  if (!isFields(parts) || !isFields(parts['artifacts'])) return { parts };
   const { s3, ...rest } = parts['artifacts'];
   try {
     substitute(s3, env, what, ['artifacts', 's3']);
@@ -182,56 +165,42 @@ function reachable(parts: unknown, env: Environment, what: string) {
   }
 }
 
-type Part = (found: unknown) => unknown;
-type Wanted = Partial<Record<keyof ConfigInput, Part>>;
-
-export const whole: Part = (found) => found;
-
-const only =
-  (...names: readonly string[]): Part =>
-  (found) =>
-    isRecord(found) ? Object.fromEntries(Object.entries(found).filter(([name]) => names.includes(name))) : found;
-
-/** Keeps only these fields of each entry. */
-const each =
-  (...names: readonly string[]): Part =>
-  (found) =>
-    isRecord(found)
-      ? Object.fromEntries(Object.entries(found).map(([name, entry]) => [name, only(...names)(entry)]))
-      : found;
+/** Names the fields that are read, `*` those of any name; true for a whole one. */
+type Wanted = true | { readonly [name: string]: Wanted };
+export type WantedParts = Partial<Record<keyof ConfigInput, Wanted>>;
 
 const FOR_POLICY = {
-  taskQueue: whole,
-  servers: each('url', 'trusted', 'repeatable'),
-  policy: whole,
-  egress: only('allowInsecure'),
-};
-const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
-const FOR_VAULT = { vault: whole, servers: each('url') };
+  taskQueue: true,
+  servers: { '*': { url: true, trusted: true, repeatable: true } },
+  policy: true,
+  egress: { allowInsecure: true },
+} as const;
+const FOR_CLIENT = { ...FOR_POLICY, encryption: true, artifacts: true } as const;
+const FOR_VAULT = { vault: true, servers: { '*': { url: true } } } as const;
 /** Not the keys of the zone: workers alone have them. */
-const FOR_TRUST = { trust: only('mode', 'jwks') };
+const FOR_TRUST = { trust: { mode: true, jwks: true } } as const;
 
+/** What is no object is kept as it is, for the check to refuse. */
 function pick(value: unknown, wanted: Wanted): unknown {
-  if (!isRecord(value)) return value ?? {};
+  if (wanted === true || !isFields(value)) return value;
   return Object.fromEntries(
-    Object.entries(wanted).flatMap(([name, part]) => (value[name] === undefined ? [] : [[name, part(value[name])]])),
+    Object.entries(value).flatMap(([name, found]) => {
+      const part = Object.hasOwn(wanted, name) ? wanted[name] : wanted['*'];
+      return part === undefined ? [] : [[name, pick(found, part)]];
+    }),
   );
 }
 
 /** Sections that no configuration has, for the check to refuse; without what stands in them. */
 function unknownSections(value: unknown): object {
-  const unknown = isRecord(value) ? Object.keys(value).filter((name) => !Object.hasOwn(Config.shape, name)) : [];
+  const unknown = isFields(value) ? Object.keys(value).filter((name) => !Object.hasOwn(Config.shape, name)) : [];
   return Object.fromEntries(unknown.map((name) => [name, null]));
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 /** The whole file, unchecked; empty if there is none. */
 async function openConfig(path: string | undefined, { env, directory }: Place) {
   const file = await readConfigFile(path, env, directory);
-  const value: unknown = file?.value;
+  const value: unknown = file?.value ?? {};
   return { what: 'configuration', baseDirectory: directory, path: undefined, ...file, value };
 }
 
@@ -243,7 +212,7 @@ function configOf(parts: unknown, env: Environment, what: string): Config {
  * Reads these parts of a configuration, and needs the variables of no other. `value` is the whole file, unchecked.
  * @throws CountersignError `CONFIG_INVALID`
  */
-export async function readParts({ env, directory }: Place, path: string | undefined, wanted: Wanted) {
+export async function readParts({ env, directory }: Place, path: string | undefined, wanted: WantedParts) {
   const file = await openConfig(path, { env, directory });
   return { ...file, config: configOf(pick(file.value, wanted), env, file.what) };
 }
@@ -277,7 +246,7 @@ export async function configuredKeys(
 ): Promise<readonly TrustedJwk[] | undefined> {
   const { trust } = (await readParts(place, path, FOR_TRUST)).config;
   if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
-  const { config, baseDirectory } = await readParts(place, path, { ...FOR_TRUST, egress: whole });
+  const { config, baseDirectory } = await readParts(place, path, { ...FOR_TRUST, egress: true });
   const { readTrustedKeys } = await import('../../workers/composition.ts');
   return await readTrustedKeys(trust.jwks, { config, baseDirectory });
 }

@@ -28,7 +28,7 @@ export const GATEWAY = verb({
       const gateway = await startOn(opened, settings, linesTo(terminal), terminal.env);
       try {
         const danger = ['DEVELOPMENT LOGIN', 'sign in as anybody. Never use this for real decisions'] as const;
-        await serve(given, settings, danger, gatewayAnswer(gateway, settings));
+        await serve(given, settings.config, danger, gatewayAnswer(gateway, settings));
       } finally {
         await gateway.stop();
         await settings.close();
@@ -52,7 +52,7 @@ export const CODEC_SERVER = verb({
     const server = await startCodec(settings, namespace, linesTo(terminal));
     try {
       const danger = ['DEVELOPMENT', 'read every encrypted run. Never use this for real data'] as const;
-      await serve(given, settings, danger, codecAnswer(server, namespace, settings));
+      await serve(given, settings.codecServer, danger, codecAnswer(server, namespace, settings));
     } finally {
       await server.stop();
     }
@@ -63,7 +63,7 @@ export const CODEC_SERVER = verb({
 /** Says where a server is, and of one for development what everybody may do there, until the command is to end. */
 async function serve(
   { options, terminal }: Pick<Given<object, object>, 'options' | 'terminal'>,
-  { config: { development, host } }: Pick<GatewaySettings | CodecSettings, 'config'>,
+  { development, host }: Pick<CodecSettings['codecServer'] | GatewaySettings['config'], 'development' | 'host'>,
   [title, may]: readonly [title: string, may: string],
   answer: Answer,
 ): Promise<void> {
@@ -89,8 +89,8 @@ function gatewayAnswer({ url, metricsUrl }: Gateway, { config, trust }: GatewayS
   };
 }
 
-function codecAnswer({ url, metricsUrl }: CodecServer, namespace: string, { config }: CodecSettings): Answer {
-  const { oidc, development, origins } = config;
+function codecAnswer({ url, metricsUrl }: CodecServer, namespace: string, { codecServer }: CodecSettings): Answer {
+  const { oidc, development, origins } = codecServer;
   const who = development === true ? 'nobody is verified' : `tokens of ${oidc?.issuer} for ${oidc?.audience}`;
   const where = origins.length === 0 ? 'no pages' : `pages of ${origins.join(', ')}`;
   return {

@@ -18,13 +18,12 @@ test('it believes the provider of the gateway unless it has its own, and asks fo
   const gateway = `gateway: { oidc: { issuer: '${OIDC.issuer}', audience: a }, signIn: { publicUrl: 'https://x.example', clientId: x, clientSecret: '\${NOT_HERE}' } }`;
   const models = `models: { main: { provider: openai, model: x, apiKey: '\${NOR_HERE}' } }`;
   const inherited = await settings(`${KEYS}\n${gateway}\n${models}\ncodecServer: { may: { groups: [operators] } }\n`);
-  expect(inherited.config.oidc).toMatchObject({ issuer: OIDC.issuer, audience: 'a' });
-  expect(inherited.file.models).toEqual({});
+  expect(inherited.codecServer.oidc).toMatchObject({ issuer: OIDC.issuer, audience: 'a' });
+  expect(inherited.models).toEqual({});
   const own = await settings(
     `${KEYS}\n${gateway}\ncodecServer: { oidc: { issuer: 'https://ui.example', audience: b } }\n`,
   );
-  expect(own.config.oidc).toMatchObject({ issuer: 'https://ui.example', audience: 'b' });
-  expect(own.file.codecServer).toBe(own.config);
+  expect(own.codecServer.oidc).toMatchObject({ issuer: 'https://ui.example', audience: 'b' });
 });
 
 test('without keys there is nothing to decode', async () => {
