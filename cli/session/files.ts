@@ -9,13 +9,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { access, chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { LineCounter, parseDocument, visit } from 'yaml';
 import { jsonOf } from '../../client/ledger/files.ts';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
 import { changedNumber } from '../../domain/text/written-json.ts';
+import { parseYaml } from '../../workers/config/load.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
@@ -31,37 +31,18 @@ export async function readInput(
   kind: InputKind,
   terminal: Pick<Terminal, 'directory' | 'input'>,
 ): Promise<unknown> {
-  if (source === '-') return parse(await terminal.input(), 'standard input', kind);
+  if (source === '-') return await parse(await terminal.input(), 'standard input', kind);
   const hint = 'Name a file that you may read, or - for standard input.';
-  return parse(await textOf(source, `${kind.what} ${source}`, terminal, hint), source, kind);
+  return await parse(await textOf(source, `${kind.what} ${source}`, terminal, hint), source, kind);
 }
 
-/** Parses YAML 1.2, which includes JSON. No error repeats a line of the file, since it may hold a secret. */
-function parse(text: string, shown: string, kind: InputKind): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, strict: true });
-  const problem = document.errors[0] ?? document.warnings[0];
-  if (problem !== undefined) {
-    const { line, col } = lines.linePos(problem.pos[0]);
-    throw notReadable(kind, `${shown} is neither JSON nor YAML: line ${line}, column ${col} (${problem.code})`);
-  }
-  visit(document, {
-    Scalar: (_key, { value, source = '', range }) => {
-      if (typeof value !== 'number' || isAsWritten(source, value)) return;
-      const { line, col } = lines.linePos(range?.[0] ?? 0);
-      const reason = `${shown} holds a number that cannot be kept as it is written: line ${line}, column ${col}. Where it is an id, put it in quotes`;
-      throw notReadable(kind, reason);
-    },
-  });
-  try {
-    const value: unknown = document.toJS({ maxAliasCount: 100 });
-    if (value === null || value === undefined) throw notReadable(kind, `${shown} is empty`);
-    return value;
-  } catch (error) {
-    throw error instanceof CountersignError
-      ? error
-      : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
-  }
+/** YAML 1.2 includes JSON. */
+async function parse(text: string, shown: string, { code, what }: InputKind): Promise<unknown> {
+  const refuse = (reason: string): CountersignError =>
+    new CountersignError(code, `The ${what} ${shown} ${reason}. Correct it and try again.`);
+  const value = await parseYaml(text, refuse, isAsWritten);
+  if (value === null || value === undefined) throw refuse('is empty');
+  return value;
 }
 
 /** YAML also has numbers in hexadecimal and octal digits (YAML 1.2.2 §10.3.2): up to 2^53 they are exact. */
@@ -69,10 +50,6 @@ function isAsWritten(source: string, value: number): boolean {
   if (!Number.isFinite(value)) return false;
   if (/^[-+]?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?$/.test(source)) return changedNumber(source) === undefined;
   return !Number.isInteger(value) || Number.isSafeInteger(value);
-}
-
-function notReadable({ code, what }: InputKind, reason: string): CountersignError {
-  return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
 }
 
 /** Writes a new file that only its owner may read. @throws CountersignError `USAGE` if it exists already */
@@ -89,7 +66,6 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
   }
 }
 
-/** @param what names the file in the error @param hint what to do about it */
 export async function textOf(
   file: string,
   what: string,
@@ -110,14 +86,7 @@ export async function readSpec(source: string, terminal: Pick<Terminal, 'directo
 export const TRUST_FILE = 'trust.jwks';
 
 /** @param shown the path as the user gave it @throws CountersignError `USAGE`, `CONFIG_INVALID` */
-export async function readTrustFile(
-  place: Pick<Terminal, 'directory'>,
-  shown: string,
-  whereMissing: 'new' | 'error' = 'error',
-): Promise<readonly TrustedJwk[]> {
-  // Only a file that is not there is new: one that cannot be looked at may hold keys.
-  const isNew = await access(resolve(place.directory, shown)).catch((error: unknown) => nodeCodeOf(error) === 'ENOENT');
-  if (whereMissing === 'new' && isNew === true) return [];
+export async function readTrustFile(place: Pick<Terminal, 'directory'>, shown: string): Promise<readonly TrustedJwk[]> {
   const value = jsonOf(await textOf(shown, `trusted keys ${shown}`, place, 'Name the file with --trust.'));
   if (value !== undefined) return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
   const message = `The trusted keys ${shown} are no JSON. Correct the file and try again.`;
@@ -132,7 +101,6 @@ export async function readTrustFile(
 export async function changeTrustFile<T>(
   terminal: Pick<Terminal, 'directory'>,
   shown: string,
-  whereMissing: 'new' | 'error',
   change: (trusted: readonly TrustedJwk[]) => Promise<{ readonly keys: readonly TrustedJwk[]; readonly told: T }>,
 ): Promise<T> {
   const named = resolve(terminal.directory, shown);
@@ -146,7 +114,9 @@ export async function changeTrustFile<T>(
     );
   });
   try {
-    const { keys, told } = await change(await readTrustFile(terminal, shown, whereMissing));
+    // Only a file that is not there is new: one that cannot be looked at may hold keys.
+    const isNew = await access(path).catch((error: unknown) => nodeCodeOf(error) === 'ENOENT');
+    const { keys, told } = await change(isNew === true ? [] : await readTrustFile(terminal, shown));
     await writeFile(next, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true }).catch(unwritable(shown));
     const before = await stat(path).catch(() => undefined);
     if (before !== undefined) {

@@ -81,7 +81,7 @@ const NEW = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.kid, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const jwk = await changeTrustFile(terminal, trust, 'new', async (trusted) => {
+    const jwk = await changeTrustFile(terminal, trust, async (trusted) => {
       assertUnused(trusted, kid, trust, `, or: countersign keys rotate ${kid}`);
       const told = await makeKey(terminal, { kid, file, countersign: assertionOf(options) });
       return { keys: [...trusted, told], told };
@@ -95,7 +95,6 @@ const NEW = verb({
   },
 });
 
-/** @param or what else one may do than choose another id */
 function assertUnused(keys: readonly TrustedJwk[], kid: string, trust: string, or: string): void {
   if (keys.every((key) => key.kid !== kid)) return;
   throw option.usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
@@ -125,7 +124,7 @@ const REVOKE = verb({
   options: { trust: TRUST },
   examples: ['keys revoke ann-2026'],
   run: async ({ args: { kid }, options: { trust }, terminal }) => {
-    await changeTrustFile(terminal, trust, 'error', async (trusted) => {
+    await changeTrustFile(terminal, trust, async (trusted) => {
       const gone = keyIn(trusted, kid, trust);
       return await Promise.resolve({ keys: trusted.filter((key) => key !== gone), told: undefined });
     });
@@ -151,7 +150,7 @@ const ROTATE = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.new, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const { jwk, old, retired } = await changeTrustFile(terminal, trust, 'error', async (trusted) => {
+    const { jwk, old, retired } = await changeTrustFile(terminal, trust, async (trusted) => {
       const replaced = keyIn(trusted, args.kid, trust);
       assertUnused(trusted, kid, trust, '.');
       const { countersign: asserted } = replaced;

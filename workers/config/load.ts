@@ -81,26 +81,47 @@ export async function readConfigFile(named: string | undefined, environment: Env
     throw new CountersignError('CONFIG_INVALID', message, { file: path }, { cause: error });
   });
   if (text === undefined) return undefined;
-  return { path, baseDirectory: dirname(path), what, value: await parseYaml(text, what) };
+  const value = (await parseYaml(text, (reason) => refusal(`${what} ${reason}`))) ?? {};
+  return { path, baseDirectory: dirname(path), what, value };
 }
 
 const MOST_ALIASES = 100;
 
-/** No error repeats a line of the file: the line may hold a secret. */
-async function parseYaml(text: string, what: string): Promise<unknown> {
-  const { LineCounter, parseDocument } = await import('yaml');
+/**
+ * No error repeats a line of the text: the line may hold a secret.
+ * @param refuse makes the error; the reason continues the name of the text
+ * @param isKept says whether a number means what is written
+ */
+export async function parseYaml(
+  text: string,
+  refuse: (reason: string) => CountersignError,
+  isKept: (source: string, value: number) => boolean = () => true,
+): Promise<unknown> {
+  const { LineCounter, parseDocument, visit } = await import('yaml');
   const lines = new LineCounter();
   const strict = { prettyErrors: false, uniqueKeys: true, version: '1.2', strict: true } as const;
   const document = parseDocument(text, { ...strict, lineCounter: lines });
+  const at = (offset = 0): string => {
+    const { line, col } = lines.linePos(offset);
+    return `line ${line}, column ${col}`;
+  };
   const problem: YAMLError | undefined = document.errors[0] ?? document.warnings[0];
-  if (problem !== undefined) {
-    const { line, col } = lines.linePos(problem.pos[0]);
-    throw notValid(what, `line ${line}, column ${col}: ${REASONS[problem.code] ?? `is not YAML (${problem.code})`}`);
-  }
+  if (problem !== undefined)
+    throw refuse(`is not valid: ${at(problem.pos[0])}: ${REASONS[problem.code] ?? `is not YAML (${problem.code})`}`);
+  visit(document, {
+    Scalar: (_key, { value, source = '', range }) => {
+      if (typeof value !== 'number' || isKept(source, value)) return;
+      throw refuse(
+        `holds a number that cannot be kept as it is written: ${at(range?.[0])}. Where it is an id, put it in quotes`,
+      );
+    },
+  });
   try {
-    return document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
+    return document.toJS({ maxAliasCount: MOST_ALIASES });
   } catch {
-    throw notValid(what, `it repeats itself by aliases more than ${MOST_ALIASES} times, or an alias has no anchor`);
+    throw refuse(
+      `is not valid: it repeats itself by aliases more than ${MOST_ALIASES} times, or an alias has no anchor`,
+    );
   }
 }
 
@@ -114,9 +135,12 @@ const REASONS: Partial<Record<YAMLError['code'], string>> = {
 };
 
 /** @param what names the file */
-export function notValid(what: string, reason: string, facts: ErrorFacts = {}): CountersignError {
-  const message = `The ${what} is not valid: ${reason}. Correct it and try again.`;
-  return new CountersignError('CONFIG_INVALID', message, facts);
+export function notValid(what: string, reason: string, facts?: ErrorFacts): CountersignError {
+  return refusal(`${what} is not valid: ${reason}`, facts);
+}
+
+function refusal(what: string, facts: ErrorFacts = {}): CountersignError {
+  return new CountersignError('CONFIG_INVALID', `The ${what}. Correct it and try again.`, facts);
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
