@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows, NOT_IN_RUNS } from '../../workers/bundle.ts';
-import { bundleForReplay } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { declared } from '../support/syntax.ts';
 import { sourceFiles } from './source-tree.ts';
@@ -150,7 +150,7 @@ function interceptorsOf(bundle: string): string[] {
 test.each([
   ['of workers', async () => code],
   ['of other workflows', async () => (await sharedBundle(bundleOthers)).code],
-  ['of replays', async () => (await sharedBundle(bundleForReplay)).code],
+  ['of replays', async () => (await sharedBundle(bundleForReading)).code],
 ])('the bundle %s holds the guards against rebuilt runs (docs/adr/0044, 0087, 0088)', async (_, made) => {
   const bundle = await made();
   const interceptors = interceptorsOf(bundle);

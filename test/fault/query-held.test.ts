@@ -8,7 +8,8 @@ import { beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { askedAt } from '../../contracts/failure.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
+import { compareHistories } from '../../workers/replay/semantics.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { plainClient } from '../support/engine.ts';
 import { startFaultWorld } from '../support/faults/world.ts';
@@ -111,7 +112,7 @@ async function played(ask: (run: RunHandle) => Promise<unknown>): Promise<{ met:
     for (const { history } of await executions(world, workflowId))
       recorded.push({ kind: 'history', name: workflowId, workflowId, history });
   const damaged: string[] = [];
-  const replay = { bundle: await sharedBundle(bundleForReplay), config: world.config };
+  const replay = { bundle: await sharedBundle(bundleForReading), config: world.config };
   for await (const { name, error } of compareHistories(recorded, replay))
     if (error !== undefined) damaged.push(`${name}: ${error.message}`);
   return { met: [...tasks].filter((id) => !queries.has(id)), damaged };

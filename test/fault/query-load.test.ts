@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
+import { compareHistories } from '../../workers/replay/semantics.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { startFaultWorld } from '../support/faults/world.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';
@@ -127,7 +128,7 @@ test.each(Array.from({ length: Number(process.env['COUNTERSIGN_TIMES']) || 1 }, 
       for (const { runId, history } of await executions(world, workflowId))
         recorded.push({ kind: 'history', name: `${workflowId} ${runId}`, workflowId, history });
     const damaged: string[] = [];
-    const replay = { bundle: await sharedBundle(bundleForReplay), config: world.config };
+    const replay = { bundle: await sharedBundle(bundleForReading), config: world.config };
     for await (const { name, error } of compareHistories(recorded, replay))
       if (error !== undefined) damaged.push(`${name}: ${error.message}`);
     expect(damaged).toEqual([]);

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { sha256Hex } from '../../domain/text/canonical.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
+import { compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, FOLDERS, HISTORIES, historyOf, listed, recorded, RELEASES } from './corpus.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
   production = bundle.code;
   for await (const outcome of replayHistories(recorded(), { bundle, config: CONFIG }))
     replayed.set(outcome.name, outcome);
-  const inspected = await sharedBundle(bundleForReplay);
+  const inspected = await sharedBundle(bundleForReading);
   for await (const outcome of compareHistories(recorded(), { bundle: inspected, config: CONFIG }))
     compared.set(outcome.name, outcome);
   // Every history twice, and two bundles: minutes on a busy machine.

@@ -2,7 +2,7 @@
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { workflowFile, type WorkflowBundle } from '../../workers/bundle.ts';
-import { bundleForReplay } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
 import { PARTS, product, ROOT, type Sources } from '../support/syntax.ts';
 import { type Change, changed } from './change.ts';
 import type { HISTORIES } from './corpus.ts';
@@ -82,8 +82,8 @@ export async function withCheckout<T>(
   });
 }
 
-/** @param make such as `bundleForReplay` */
-export async function bundleMutant(change: Change, make = bundleForReplay): Promise<WorkflowBundle> {
+/** @param make such as `bundleForReading` */
+export async function bundleMutant(change: Change, make = bundleForReading): Promise<WorkflowBundle> {
   return (await bundleMutants([change], make))(change);
 }
 
@@ -96,13 +96,13 @@ const LOADING = /const __webpack_module_cache__ =/;
 /**
  * Makes one bundle that holds every changed module beside the original, since making a bundle is seconds of a core.
  *
- * @param make such as `bundleForReplay`
+ * @param make such as `bundleForReading`
  * @returns the bundle of one change: all its imports of the original are answered with the changed module. Without a
  * change it is the workflow as it is, and replays as such
  */
 export async function bundleMutants(
   changes: readonly Change[],
-  make = bundleForReplay,
+  make = bundleForReading,
 ): Promise<(change?: Change) => WorkflowBundle> {
   const { code, buildId } = await withCopy(PARTS, async (folder) => {
     const inCopy = (of: string): string => join(folder, relative(ROOT, workflowFile(of)));

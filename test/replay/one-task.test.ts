@@ -7,7 +7,8 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { bundleForReplay, CommandLog } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
+import { CommandLog } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, placeOf } from './corpus.ts';
@@ -40,7 +41,7 @@ let bundle: WorkflowBundle;
 beforeAll(async () => {
   // Sound: a file of the corpus.
   ({ events } = JSON.parse(await readFile(fileOf(placeOf(RECORDED)), 'utf8')) as { events: Event[] });
-  bundle = await sharedBundle(bundleForReplay);
+  bundle = await sharedBundle(bundleForReading);
 });
 
 /** Events behind the first ones of the recording, in its words. */

@@ -7,7 +7,7 @@
 // prove that the server drops what is refused; that was seen when the inputs were recorded, and is tested on a live run
 // in test/workflow/.
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleForReplay } from '../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../workers/replay/replayed-run.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { HISTORIES, inputsOf } from './corpus.ts';
@@ -41,7 +41,7 @@ const CODES = [
 const answers: Answered[] = [];
 
 beforeAll(async () => {
-  for await (const answer of askAgain(HISTORIES, await sharedBundle(bundleForReplay))) answers.push(answer);
+  for await (const answer of askAgain(HISTORIES, await sharedBundle(bundleForReading))) answers.push(answer);
   // Every history once more with each of its inputs: minutes on a busy machine.
 }, 300_000);
 

@@ -9,10 +9,10 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CORPUS_ENCRYPTION } from './recording/stage.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
-import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
+import { CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
 import { takeoverFault } from '../../workers/replay/refusals.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { soundnessOf } from '../../workers/replay/replayed-run.ts';
+import { bundleForReading, soundnessOf } from '../../workers/replay/replayed-run.ts';
 import { encoded } from '../support/forgery/raw-messages.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, placeOf } from './corpus.ts';
@@ -54,7 +54,7 @@ let bundle: WorkflowBundle;
 beforeAll(async () => {
   // Sound: a file of the corpus.
   ({ events: recorded } = JSON.parse(await readFile(fileOf(placeOf(RECORDED)), 'utf8')) as { events: Event[] });
-  bundle = await sharedBundle(bundleForReplay);
+  bundle = await sharedBundle(bundleForReading);
 });
 
 /** The recording, in which this reason was found. */

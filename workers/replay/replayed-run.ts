@@ -45,7 +45,7 @@ export type Soundness =
     };
 
 /**
- * @param options `bundle` is one that shows commands (`bundleForReplay`, `bundleForReading`)
+ * @param options `bundle` is one of `bundleForReading`
  * @throws CountersignError `REPLAY_FAILED` if no part of it replays, `CONFIG_INVALID` if a key of it is not here
  */
 export async function soundnessOf(workflowId: string, history: History, options: ReplayOptions): Promise<Soundness> {

@@ -10,16 +10,10 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
-import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { type DeedReader, deedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { Replayer, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 
-/** Makes the bundle of the workers with the one module that shows its commands. */
-export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
-  return await bundleWorkflows(workflowsPath, [workflowFile('interceptors/replay-inspector')], fileOf);
-}
-
-/** Collects what a replay worker with such a bundle would do. */
+/** Collects what a replay worker with a bundle of `bundleForReading` would do. */
 export class CommandLog {
   readonly sinks: InjectedSinks<InspectorSinks> = {
     replayInspector: {
@@ -43,7 +37,7 @@ export class CommandLog {
   }
 }
 
-/** @param options `bundle` is one of `bundleForReplay` */
+/** @param options `bundle` is one of `bundleForReading` */
 export async function* compareHistories(
   histories: AsyncIterable<Recorded> | Iterable<Recorded>,
   options: ReplayOptions,
@@ -125,7 +119,7 @@ async function differenceIn(
 ): Promise<Error | undefined> {
   const deeds = await reader.recorded(history);
   if (deeds.length > 0 && commands.length === 0)
-    return new TypeError('the bundle does not show what it does; make it with bundleForReplay');
+    return new TypeError('the bundle does not show what it does; make it with bundleForReading');
   const planned = new Map((await reader.planned(commands, queue)).map((deed) => [deed.key, deed]));
   for (const deed of deeds) {
     if (deed.eventId <= from || deed.eventId >= to) continue;

@@ -15,7 +15,8 @@ import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
 import type { DecisionInput } from '../../../contracts/schemas/request.ts';
 import type { WorkflowBundle } from '../../../workers/bundle.ts';
-import { bundleForReplay, compareHistories } from '../../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../../workers/replay/replayed-run.ts';
+import { compareHistories } from '../../../workers/replay/semantics.ts';
 import { until } from '../../support/until.ts';
 import type { Expected } from './scene.ts';
 import { CORPUS_ENCRYPTION, type Deployment } from './stage.ts';
@@ -110,7 +111,7 @@ export class Recording {
   }
 
   async #assertReplayable(point: string, workflowId: string, text: string): Promise<void> {
-    this.#bundle ??= bundleForReplay();
+    this.#bundle ??= bundleForReading();
     const recorded = [
       { kind: 'history', name: point, workflowId, history: historyFromJSON(JSON.parse(text)) },
     ] as const;

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isRefusedQuery } from '../../../contracts/failure.ts';
 import type { WorkflowBundle } from '../../../workers/bundle.ts';
 import type { Recorded } from '../../../workers/replay/recorded-history.ts';
-import { bundleForReplay, compareHistories } from '../../../workers/replay/semantics.ts';
+import { bundleForReading } from '../../../workers/replay/replayed-run.ts';
+import { compareHistories } from '../../../workers/replay/semantics.ts';
 import { plainClient } from '../engine.ts';
 import { pollInstead } from './lost-poller.ts';
 import {
@@ -70,7 +71,7 @@ export async function startStage(): Promise<Stage> {
   const [engine, servers, replayBundle] = await Promise.all([
     startFaultEngine(),
     startPointServers(),
-    sharedBundle(bundleForReplay),
+    sharedBundle(bundleForReading),
   ]);
   const close = async (): Promise<void> => {
     await servers.close();
