@@ -8,30 +8,18 @@
  * 2. A command that shows such a run says up to which event it was read.
  */
 import { troubleOf, unreadableBy } from '../../client/engine/trouble.ts';
-import { comingTask, type FailingTask, failingTask } from '../../client/engine/executions.ts';
+import { comingTask, failingTask } from '../../client/engine/executions.ts';
 import { entriesFrom } from '../../client/ledger/ledger.ts';
-import { type DiscardedCall, discardedPart, livingHistory } from '../../client/run/recovery.ts';
+import { discardedPart, livingHistory } from '../../client/run/recovery.ts';
 import { TimeIsUp } from '../../client/run/watch.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
-import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { ReplayOptions } from '../../workers/replay/replay.ts';
-import type { Answers } from '../../workers/replay/replayed-run.ts';
 import { artifactReader, type ClientSettings, inTime, type Session } from './session.ts';
 
-export interface StuckRun {
-  readonly runId: string;
-  readonly failing: FailingTask;
-  /** The newest event that could be read; `of` is the newest event of the history. */
-  readonly upTo: number;
-  readonly of: number;
-  /** Event id of the completed workflow task that cannot be replayed; absent if all can. */
-  readonly task?: number;
-  readonly answers: Answers;
-  /** The last calls in the whole history that were handed to a worker. */
-  readonly calls: readonly DiscardedCall[];
-}
+export type StuckRun = NonNullable<Awaited<ReturnType<typeof readStuck>>>;
 
 const MAY_BE_STUCK: readonly ErrorCode[] = [
   'RUN_STUCK',
@@ -73,7 +61,7 @@ export async function toldOrRead<T>(
   }
 }
 
-async function readStuck(session: Session, runId: string, error: CountersignError): Promise<StuckRun | undefined> {
+async function readStuck(session: Session, runId: string, error: CountersignError) {
   const { client, settings } = session;
   const { history, runId: execution } = await inTime(session, async () => await livingHistory(client, runId));
   const answer = unreadableBy(error);
@@ -82,16 +70,19 @@ async function readStuck(session: Session, runId: string, error: CountersignErro
   const options = await readingOptions(settings, client.options.namespace);
   const { answersOf, soundnessOf } = await import('../../workers/replay/replayed-run.ts');
   const soundness = await soundnessOf(runId, history, options);
-  const part = soundness.kind === 'whole' ? {} : { task: soundness.task };
+  /** Event id of the completed workflow task that cannot be replayed; absent if all can. */
+  const part = defined({ task: soundness.kind === 'whole' ? undefined : soundness.task });
   const { answers, upTo } = await answersOf(runId, { history, runId: execution, ...part }, options);
   const { calls } = await discardedPart(client, history, 0);
   return {
     runId,
     failing,
+    /** The newest event that could be read; `of` is the newest event of the history. */
     upTo,
     of: Number(history.events?.at(-1)?.eventId ?? 0),
     ...part,
     answers,
+    /** The last calls in the whole history that were handed to a worker. */
     calls: calls.slice(-LAST_CALLS),
   };
 }
@@ -133,9 +124,4 @@ export async function readingOptions(config: ClientSettings, namespace: string):
   const { installSilentLog } = await import('./runtime.ts');
   installSilentLog();
   return { bundle: await (bundled ??= bundleForReading()), config, namespace };
-}
-
-/** Returns the part of a diagnosis that programs get. */
-export function toldOf({ mended: _, ...told }: Diagnosis): Omit<Diagnosis, 'mended'> {
-  return told;
 }

@@ -15,7 +15,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import * as option from '../session/options.ts';
 import { inTime, type Session } from '../session/session.ts';
-import { readingOptions, toldOf } from '../session/stuck-run.ts';
+import { readingOptions } from '../session/stuck-run.ts';
 import { verb } from '../session/verb.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
 
@@ -76,7 +76,7 @@ async function recovered(
   const plan = await countersign.run(runId).recover({ ...to, dry: true });
   const shown = {
     ...plan,
-    diagnosis: toldOf(diagnosis),
+    diagnosis,
     ...(failing && { failing }),
     ...(answers.state && { state: answers.state }),
   };

@@ -11,7 +11,7 @@ import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/re
 import { causesOf, type Diagnosed, diagnosedOf, MOST_DIAGNOSED, replayFailureText } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
-import { readingOptions, toldOf } from '../session/stuck-run.ts';
+import { readingOptions } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
 
@@ -151,7 +151,7 @@ function reportOf(outcomes: readonly Diagnosed[]): Answer {
     name,
     workflowId,
     ok: error === undefined,
-    ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), isUnread, notLookedAt }),
+    ...defined({ error: error?.message, diagnosis, isUnread, notLookedAt }),
   }));
   const causes = causesOf(outcomes);
   return {

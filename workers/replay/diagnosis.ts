@@ -26,8 +26,6 @@ export interface Diagnosis {
   readonly task: number;
   /** Build that wrote it, as Temporal reports it. */
   readonly writtenBy?: string;
-  /** The history with the missing task put in, if a query is the cause. */
-  readonly mended?: readonly HistoryEvent[];
 }
 
 /** Earlier tasks to try, since a broken one may show only later: the newest, besides all that came late. */
@@ -46,8 +44,7 @@ export async function diagnosisOf(
   const writer = writerOf(events[index]);
   const found = { task, ...defined({ writtenBy: writer }) };
   const guess = await missingTask(workflowId, events, index, options);
-  if (guess !== undefined)
-    return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess), mended: guess.events };
+  if (guess !== undefined) return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess) };
   const likely = (cause: Cause, text: string): Diagnosis => ({ cause, certainty: 'likely', ...found, text });
   const done = `did the workflow task of event ${task}`;
   if (writer === undefined) return likely('unknown', `Nobody can say who ${done}, and no query explains it. ${KEEP}`);
@@ -113,7 +110,6 @@ const UNNAMED = /^@temporalio\/worker@/;
 
 type Time = HistoryEvent['eventTime'];
 
-/** A place where a task may be missing. */
 interface Guess {
   /** Event id of the completed workflow task under which its commands are recorded. */
   readonly task: number;

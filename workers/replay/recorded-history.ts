@@ -209,7 +209,6 @@ export class DeedReader {
   }
 }
 
-/** Makes a reader with the keys of a configuration. */
 export function deedReader({ config }: { readonly config: Pick<Config, 'encryption'> }): DeedReader {
   return new DeedReader([createCodec(config)]);
 }
@@ -223,31 +222,16 @@ function ending(kind: string, parts: Deed['parts']): Deed {
   return { key: 'end', what: 'end of the execution', parts: { kind, ...parts } };
 }
 
-/** Seconds are a `Long`, of this realm or of the sandbox, or a number, depending on how the history was read. */
-type Duration =
-  | { readonly seconds?: number | { toString(): string } | null; readonly nanos?: number | null }
-  | null
-  | undefined;
-
-type Priority = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes']>['priority'];
-
 /** An absent value equals an empty one: these are Temporal's defaults. */
-function turnOf(priority: Priority): object | undefined {
+function turnOf(priority: Scheduled['priority']): object | undefined {
   const { priorityKey, fairnessKey, fairnessWeight } = priority ?? {};
   // The wire format has single precision.
   return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
 }
 
 /** An activity as events and commands alike have it. */
-interface Scheduled {
-  readonly activityId?: string | null;
-  readonly retryPolicy?: { readonly maximumAttempts?: number | null } | null;
-  readonly priority?: Priority;
-  readonly startToCloseTimeout?: Duration;
-  readonly heartbeatTimeout?: Duration;
-  readonly scheduleToStartTimeout?: Duration;
-  readonly scheduleToCloseTimeout?: Duration;
-}
+type Scheduled = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes'] | Command['scheduleActivity']>;
+type Duration = Scheduled['startToCloseTimeout'];
 
 function timeouts(activity: Scheduled): object {
   // Temporal records the shorter wait for both.
@@ -259,6 +243,7 @@ function timeouts(activity: Scheduled): object {
   };
 }
 
+/** Seconds are a `Long`, of this realm or of the sandbox, or a number, depending on how the history was read. */
 function milliseconds(duration: Duration): number {
   return Number((duration?.seconds ?? 0).toString()) * 1_000 + (duration?.nanos ?? 0) / 1_000_000;
 }

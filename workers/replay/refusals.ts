@@ -132,8 +132,8 @@ class Asking {
     const runId = whole && livingRunId(whole);
     if (waiting === undefined || runId === undefined) return undefined;
     const history = await underRunId(waiting, runId, this.#reader);
-    const unread = await this.#replayed(workflowId, history, []);
-    if (unread !== undefined) return unread;
+    const failure = await this.#replayed(workflowId, history, []);
+    if (failure !== undefined) return failure;
     const shown = await shownDigests(waiting, runId, this.#reader);
     for (const { questions, at } of roundsFor(this.#answers.last, shown, timeOf(waiting))) {
       const messages = questions.map(({ update, input }, index) => ({ id: idOf(index), update, input }));
@@ -290,9 +290,7 @@ const ANSWERS: Readonly<Record<PauseKind | 'consent', { readonly update: string;
   authorization: { update: UPDATES.authorize, said: { kind: 'decline', reason: 'not now' } },
 };
 
-/** A person whom no rule names. */
 const STRANGER: Approver = { id: 'countersign-replay', groups: ['countersign-replay'] };
-/** Temporal run that never was. */
 const NO_RUN = '00000000-0000-4000-8000-000000000000';
 
 function rightAnswer(request: ApprovalRequest, over: object = {}): Question {

@@ -94,8 +94,8 @@ export class Replayer {
     this.#given = given;
     this.#replays ??= Worker.runReplayHistories(workerOptions(this.#options), this.#source());
     try {
-      const { done, value } = await this.#replays.next();
-      return done === true ? new Error('the replayer gave no result') : value.error;
+      const next = await this.#replays.next();
+      return next.done === true ? new Error('the replayer gave no result') : next.value.error;
     } catch (error) {
       this.#replays = undefined;
       // No worker could be made.
