@@ -38,7 +38,7 @@ import type { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { notShown } from '../engine/answers.ts';
+import { notShown, readRequests } from '../engine/answers.ts';
 import { askWorkflow, assertFields, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import {
@@ -55,7 +55,6 @@ import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
 import { readRetries, type Retry } from './progress.ts';
-import { readRequests } from './shown-requests.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
 import { endOfRun, TimeIsUp, type WatchOptions, watchRun } from './watch.ts';
 
@@ -375,7 +374,6 @@ export class RunHandle {
   }
 }
 
-/** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */
 function assertArgumentsFit(decision: Decision): void {
   const given = decision.kind === 'approve' ? decision.arguments : undefined;
   const bytes = given === undefined ? 0 : byteLength(JSON.stringify(given));

@@ -1,8 +1,7 @@
 /** An answer of a run is used once it is known to be its requests: anybody may run a workflow that answers in any way. */
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { hasForm } from '../../../../client/engine/answers.ts';
-import { readRequests } from '../../../../client/run/shown-requests.ts';
+import { hasForm, readRequests } from '../../../../client/engine/answers.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { withCode } from '../../../support/refusal.ts';
