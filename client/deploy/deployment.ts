@@ -75,7 +75,7 @@ export class Deployment {
       throw new CountersignError('BUILD_CURRENT', message, { deployment: this.#name, build });
     }
     const isRamping = state.ramping?.build === build;
-    if (isRamping ? state.ramping.percent === percentOf(percent) : percent === 0) return routed(state, false);
+    if (isRamping ? state.ramping?.percent === percentOf(percent) : percent === 0) return routed(state, false);
     if (percent > 0) await this.#assertServed(state, build);
     await this.#send(state, percent === 0 ? '' : build, percent);
     return routed(await this.#read(), true);
@@ -158,7 +158,6 @@ export class Deployment {
   }
 }
 
-/** What a change has found and done. */
 export interface Routed {
   readonly deployment: string;
   /** False if it was so already. */
@@ -194,7 +193,6 @@ function newerAndLeft({ builds, current, ramping }: DeploymentState): readonly s
 /** One change of the current build ends one and begins another: Temporal writes both times of one clock. */
 const SAME_CHANGE_MS = 1_000;
 
-/** @throws CountersignError `BUILD_UNKNOWN` */
 function previous({ builds, current, deployment }: DeploymentState): Build {
   const since = builds.find(({ build }) => build === current)?.currentSince ?? Number.POSITIVE_INFINITY;
   const apart = ({ endedAt = Number.NEGATIVE_INFINITY }: Build): number => Math.abs(endedAt - since);

@@ -28,7 +28,6 @@ export interface DrainOptions {
    * current build, or to know that this was done. An execution of which it throws `ENGINE_UNAVAILABLE` is left.
    */
   readonly mayMove?: (execution: ExecutionId, current: string) => Promise<string | undefined>;
-  /** Hears how many are left. */
   readonly tell?: (left: number) => void;
   /** Ends the drain early, as the end of its time does. */
   readonly signal?: AbortSignal;
@@ -38,7 +37,6 @@ export interface Drained {
   readonly deployment: string;
   readonly build: string;
   readonly current: string;
-  /** Executions that were asked. */
   readonly asked: number;
   /** Executions that stay with the build, and those that have begun on the current one and have not worked there. */
   readonly left: number;
@@ -164,7 +162,6 @@ class Drain {
     return this.#options.mayMove === undefined ? this.#begun.size : this.#underWay.size;
   }
 
-  /** @throws CountersignError `DEPLOYMENT_CHANGED` */
   async #assertUnchanged(): Promise<void> {
     const { deployment, build, current } = this.#route;
     if (Date.now() - this.#readAt < FRESH_MS) return;

@@ -18,7 +18,6 @@ export interface ExecutionId {
 const PINNED = 1;
 /** `temporal.api.enums.v1.VersioningBehavior`. */
 const STAYS = 1;
-/** Requests under way at once. */
 const AT_ONCE = 8;
 
 /**
@@ -45,22 +44,8 @@ export async function setOverride(
   );
 }
 
-interface Standing {
-  readonly runId: string;
-  /** True if the next tasks go to the build, and not to whichever is current. */
-  readonly stays: boolean;
-  /** The build that did the last workflow task. */
-  readonly build: string | undefined;
-  /** The build that an override names. */
-  readonly movedTo: string | undefined;
-  /** The build that was handed a workflow task, and has not done it. */
-  readonly goingTo: string | undefined;
-  /** How often the workflow task that is to be done was handed out; 0 if there is none. */
-  readonly attempts: number;
-}
-
 /** Returns undefined if the execution is gone. This only reads: a lost answer leaves nothing uncertain. */
-export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
+export async function standingOf(engine: Engine, execution: ExecutionId) {
   const { client, namespace } = engine;
   const found = await engine.call('', async () =>
     ifThere(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
@@ -70,10 +55,15 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
   const { deploymentVersion, versioningOverride, versionTransition, behavior } = info.versioningInfo ?? {};
   return {
     runId: info.execution?.runId ?? '',
+    /** True if the next tasks go to the build, and not to whichever is current. */
     stays: behavior === STAYS,
+    /** The build that did the last workflow task. */
     build: deploymentVersion?.buildId || undefined,
+    /** The build that an override names. */
     movedTo: versioningOverride?.pinned?.version?.buildId || undefined,
+    /** The build that was handed a workflow task, and has not done it. */
     goingTo: versionTransition?.deploymentVersion?.buildId || undefined,
+    /** How often the workflow task that is to be done was handed out; 0 if there is none. */
     attempts: found?.pendingWorkflowTask?.attempt ?? 0,
   };
 }

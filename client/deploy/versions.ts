@@ -11,29 +11,11 @@ import { isPolled, WORKFLOW_TASKS } from '../engine/trouble.ts';
  * `ramping` takes a share of new runs; `draining` takes none, and runs stay with it. */
 const STATES = ['inactive', 'inactive', 'current', 'ramping', 'draining', 'drained'] as const;
 
-export interface Build {
-  readonly build: string;
-  readonly state: (typeof STATES)[number];
-  readonly createdAt: number;
-  /** Since when it is the current one. */
-  readonly currentSince?: number;
-  /** When it last ceased to take new runs. */
-  readonly endedAt?: number;
-}
-
-export interface DeploymentState {
-  readonly deployment: string;
-  /** Absent while new runs go to workers without a version. */
-  readonly current?: string;
-  readonly ramping?: { readonly build: string; readonly percent: number };
-  /** Newest first. */
-  readonly builds: readonly Build[];
-  /** Temporal refuses a change by somebody who has read an older state. */
-  readonly token: Uint8Array;
-}
+export type DeploymentState = Awaited<ReturnType<typeof readDeployment>>;
+export type Build = DeploymentState['builds'][number];
 
 /** @throws CountersignError `DEPLOYMENT_UNKNOWN` */
-export async function readDeployment(engine: Engine, deployment: string): Promise<DeploymentState> {
+export async function readDeployment(engine: Engine, deployment: string) {
   const { namespace } = engine;
   const { workerDeploymentInfo: info, conflictToken } = await engine.call('', async () => {
     try {
@@ -55,16 +37,20 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
     createdAt: tsToMs(found.createTime),
     ...defined({
       currentSince: found.currentSinceTime ? tsToMs(found.currentSinceTime) : undefined,
+      /** When it last ceased to take new runs. */
       endedAt: found.lastDeactivationTime ? tsToMs(found.lastDeactivationTime) : undefined,
     }),
   }));
   return {
     deployment,
     ...defined({
+      /** Absent while new runs go to workers without a version. */
       current: routing?.currentDeploymentVersion?.buildId || undefined,
       ramping: ramping ? { build: ramping, percent: percentOf(routing?.rampingVersionPercentage ?? 0) } : undefined,
     }),
+    /** Newest first. */
     builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
+    /** Temporal refuses a change by somebody who has read an older state. */
     token: conflictToken,
   };
 }

@@ -10,7 +10,7 @@
  * 7. What ended before it is told apart by Temporal's own times: a clock that is ahead would hide what fails.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { tsToMs } from '@temporalio/common/lib/time.js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
@@ -23,9 +23,7 @@ export interface WatchOptions {
   readonly forMs?: number;
   /** Runs that may be stuck or fail. Default 0. */
   readonly maxFailed?: number;
-  /** Hears what was seen so far. */
   readonly tell?: (seen: Watched) => void;
-  /** Ends the watch early. */
   readonly signal?: AbortSignal;
 }
 
@@ -34,7 +32,6 @@ export interface Watched {
   readonly build: string;
   /** False if more runs were stuck or failed than may be, or nobody serves the build; the watch ends with that. */
   readonly isWell: boolean;
-  /** Open runs with the build. */
   readonly open: number;
   /** Runs that have ended with the build since the watch began; `failed` ones among them. */
   readonly ended: number;
@@ -113,13 +110,8 @@ async function sinceNow(engine: Engine, deployment: string, build: string): Prom
     client.connection.workflowService.listWorkflowExecutions({ namespace, query, pageSize: 1 }),
   );
   const last = executions[0]?.closeTime;
-  return last === undefined || last === null ? hasEnded : `CloseTime > '${instantOf(last)}'`;
-}
-
-/** Keeps all digits: one that is cut is before the time itself. */
-function instantOf(time: Parameters<typeof tsToMs>[0] & object): string {
-  const second = new Date(Number((time.seconds ?? 0).toString()) * 1_000).toISOString().slice(0, -'.000Z'.length);
-  return `${second}.${String(time.nanos ?? 0).padStart(9, '0')}Z`;
+  // A time that is cut to its millisecond is before the time itself.
+  return last ? `CloseTime >= '${new Date(tsToMs(last) + 1).toISOString()}'` : hasEnded;
 }
 
 async function stuckOn(engine: Engine, deployment: string, build: string): Promise<Watched['stuck']> {

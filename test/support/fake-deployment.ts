@@ -234,10 +234,10 @@ export class FakeDeployment {
 
   #count(query: string): number {
     if (query.includes("ExecutionStatus = 'Running'")) return this.#found(query).length;
-    const since = Date.parse(/CloseTime >=? '([^']*)'/.exec(query)?.[1] ?? '');
+    const since = Date.parse(/CloseTime >= '([^']*)'/.exec(query)?.[1] ?? '');
     const ended = this.ended.filter(
       ({ build, type, at }) =>
-        build === buildIn(query) && !query.includes(`WorkflowType != '${type}'`) && !((at ?? since + 1) <= since),
+        build === buildIn(query) && !query.includes(`WorkflowType != '${type}'`) && !((at ?? since) < since),
     );
     return ended.filter(({ isFailed }) => isFailed || !query.includes("'Failed'")).length;
   }
