@@ -58,19 +58,14 @@ type ModelInput = NonNullable<ConfigInput['models']>[string];
 
 interface DemoModel {
   readonly config: ModelInput;
-  /** Label for people, such as `anthropic claude-…`. */
   readonly label: string;
 }
 
 /** Keys stay in the environment: the configuration only names the variables (INV-S1). */
 export function demoModel(env: Terminal['env']): DemoModel {
   const wanted = env['COUNTERSIGN_DEMO_MODEL'] || undefined;
-  const namesOpenAi = isOpenAi(env['OPENAI_BASE_URL']);
-  if (isSet(env, 'OPENAI_BASE_URL') && !namesOpenAi) return compatibleModel(env, wanted);
-  if (namesOpenAi && !isSet(env, 'OPENAI_API_KEY')) {
-    throw usage('OPENAI_BASE_URL is that of OpenAI: set OPENAI_API_KEY too, or unset OPENAI_BASE_URL.');
-  }
-  if (!namesOpenAi && isSet(env, 'ANTHROPIC_API_KEY'))
+  if (isSet(env, 'OPENAI_BASE_URL')) return compatibleModel(env, wanted);
+  if (isSet(env, 'ANTHROPIC_API_KEY'))
     return hostedModel('anthropic', 'Anthropic', 'ANTHROPIC_API_KEY', wanted ?? 'claude-sonnet-4-5');
   if (isSet(env, 'OPENAI_API_KEY')) return hostedModel('openai', 'OpenAI', 'OPENAI_API_KEY', wanted ?? 'gpt-5-mini');
   return { config: { provider: 'scripted', script: SCRIPT }, label: 'scripted (no provider is asked)' };
@@ -92,11 +87,6 @@ function compatibleModel(env: Terminal['env'], wanted: string | undefined): Demo
     config: { provider: 'openai-compatible', model: wanted, baseUrl: '${OPENAI_BASE_URL}', ...key },
     label: `${wanted} (OpenAI-compatible, from OPENAI_BASE_URL)`,
   };
-}
-
-/** True for OpenAI's own address. Its models have a default, and speak another API than compatible servers. */
-function isOpenAi(baseUrl = ''): boolean {
-  return URL.canParse(baseUrl) && new URL(baseUrl).hostname === 'api.openai.com';
 }
 
 function isSet(env: Terminal['env'], name: string): boolean {

@@ -9,12 +9,10 @@ import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
-import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
 import { shortInstant } from '../views/format.ts';
 
 const DAY_MS = 86_400_000;
-const HISTORIES_TOLD = 500;
 
 const SWEEPING = {
   olderThan: option.parsed(age, '<age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays'),
@@ -29,7 +27,7 @@ const SWEEP = verb({
     'Remove artifacts that are older than the given age and that nothing needs: no history that Temporal retains names them, and no artifact that is kept. The histories of every namespace are read that workers have recorded in the directory; nothing is removed if one of these namespaces is not at this Temporal service. Name with --also a namespace that is not recorded there',
   options: SWEEPING,
   examples: ['artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'],
-  run: async ({ options, terminal, session }) => await session(async (opened) => sweep(terminal, opened, options)),
+  run: async ({ options, session }) => await session(async (opened) => sweep(opened, options)),
 });
 
 export const ARTIFACTS = verb({
@@ -41,9 +39,8 @@ export const ARTIFACTS = verb({
 });
 
 async function sweep(
-  terminal: Terminal,
   { client, settings, deadlineMs }: Session,
-  { olderThan, also = [], json, ...options }: option.Values<typeof SWEEPING> & option.GlobalOptions,
+  { olderThan, also = [], ...options }: option.Values<typeof SWEEPING> & option.GlobalOptions,
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
@@ -56,9 +53,6 @@ async function sweep(
   const { connection } = client;
   const { namespace, dataConverter } = client.options;
   const read = new Set([namespace, ...also]);
-  const tell = (count: number): void => {
-    if (json !== true && count % HISTORIES_TOLD === 0) terminal.err(`${count} histories read\n`);
-  };
   const report = await sweepArtifacts({
     directory,
     before: Date.now() - leastAge,
@@ -69,7 +63,7 @@ async function sweep(
       const found = new Map<string, ReadonlySet<string>>();
       for (const name of read) {
         const each = new Client({ connection, namespace: name, dataConverter });
-        found.set(name, await referencedArtifacts(each, tell));
+        found.set(name, await referencedArtifacts(each));
       }
       return found;
     },

@@ -35,13 +35,6 @@ interface SweepOptions {
   readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlyMap<string, ReadonlySet<string>>>;
 }
 
-export interface SweepReport {
-  readonly artifacts: number;
-  readonly young: number;
-  readonly needed: number;
-  readonly removed: readonly { readonly sha256: string; readonly bytes: number }[];
-}
-
 interface Artifact {
   readonly sha256: string;
   readonly path: string;
@@ -49,7 +42,7 @@ interface Artifact {
   readonly isYoung: boolean;
 }
 
-export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions): Promise<SweepReport> {
+export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions) {
   await access(join(directory, MARKER)).catch((error: unknown) => {
     const absent = `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`;
     throw missingBy(error, `The artifact store at ${directory}`, absent);
@@ -179,7 +172,6 @@ async function giveBack(path: string): Promise<void> {
   await rename(path + ASIDE, path);
 }
 
-/** @throws CountersignError `SWEEP_REFUSED` if no worker has recorded its namespace, or a record cannot be read */
 async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
   const names = (await unlessGone(readdir(folder))) ?? [];
@@ -237,19 +229,11 @@ export function hashesIn(bytes: Uint8Array): readonly string[] {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').match(HASH) ?? [];
 }
 
-/** @param onHistory called after each history with the number read so far */
-export async function referencedArtifacts(
-  client: Client,
-  onHistory: (read: number) => void = () => undefined,
-): Promise<ReadonlySet<string>> {
+export async function referencedArtifacts(client: Client): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}')`;
-  let read = 0;
-  for await (const { workflowId, runId } of listExecutions(client, query)) {
+  for await (const { workflowId, runId } of listExecutions(client, query))
     for (const hash of await hashesOf(client, workflowId, runId)) found.add(hash);
-    read += 1;
-    onHistory(read);
-  }
   return found;
 }
 
