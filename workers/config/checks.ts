@@ -14,8 +14,7 @@ import { isTrustUrl } from '../../contracts/schemas/trust.ts';
 import { mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl, isSecurelyReached, namesSecret } from '../../domain/text/urls.ts';
-import { routeToNowhere } from './routes.ts';
-import { conditionProblems } from './warnings.ts';
+import { conditionProblems, routeToNowhere } from './warnings.ts';
 import { zoneKeysOf } from './secrets.ts';
 
 /** Ceiling of a run's duration if the operator states none (`contracts/schemas/run-spec.ts`). */
@@ -42,7 +41,6 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkChannels,
 ];
 
-/** @param what names the file in errors */
 export function checkConfig(config: Config, what: string): void {
   const refuse: Refuse = (path, reason) => {
     const message = `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`;

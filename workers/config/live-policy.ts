@@ -17,8 +17,7 @@ import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { type Environment, type LoadedConfig, notValid, readConfigFile, substitute } from './load.ts';
-import { routeToNowhere } from './routes.ts';
-import { approverWarnings, conditionProblems, ruleWarnings } from './warnings.ts';
+import { approverWarnings, conditionProblems, routeToNowhere, ruleWarnings } from './warnings.ts';
 
 /** Milliseconds between two looks at the file: a change takes effect after one to two of them. */
 const LOOK_MS = 500;

@@ -1,6 +1,7 @@
 /**
  * Warns of settings that a configuration allows but its operator probably does not mean, such as rules that never
- * match. It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
+ * match. It also finds conditions that cannot be evaluated, and routes to no channel: a configuration with one is
+ * refused as a whole.
  */
 import { compileCondition, firstBeyond } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
@@ -16,33 +17,28 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
 type Path = readonly (string | number)[];
-/** Takes what is to be said of the setting at a path. */
 type Warn = (path: Path, text: string) => void;
 
-function said(...checks: readonly ((warn: Warn) => void)[]): string[] {
+function warned(check: (warn: Warn) => void): string[] {
   const warnings: string[] = [];
-  for (const check of checks) check((path, text) => void warnings.push(`${pathText(path)} ${text}`));
+  check((path, text) => void warnings.push(`${pathText(path)} ${text}`));
   return warnings;
 }
 
 export function warningsOf(config: Config): string[] {
+  const said = (...checks: readonly ((config: Config, warn: Warn) => void)[]): string[] =>
+    warned((warn) => checks.forEach((check) => check(config, warn)));
   return [
-    ...said(
-      (warn) => warnOfPolicyServers(config, warn),
-      (warn) => warnOfCredentials(config, warn),
-      (warn) => {
-        if (config.issuer !== undefined && config.health === undefined)
-          warn(['issuer'], 'publishes its keys nowhere: no worker with this file has a health port (health.port).');
-      },
-      (warn) => warnOfUrls(config, warn),
-    ),
+    ...said(warnOfPolicyServers, warnOfCredentials, warnOfIssuer, warnOfUrls),
     ...ruleWarnings(config.policy, Object.keys(config.servers)),
     ...approverWarnings(config),
-    ...said(
-      (warn) => warnOfAdministrators(config, warn),
-      (warn) => warnOfNamesakes(config, warn),
-    ),
+    ...said(warnOfAdministrators, warnOfNamesakes),
   ];
+}
+
+function warnOfIssuer({ issuer, health }: Config, warn: Warn): void {
+  if (issuer !== undefined && health === undefined)
+    warn(['issuer'], 'publishes its keys nowhere: no worker with this file has a health port (health.port).');
 }
 
 function warnOfPolicyServers({ policy, servers, egress }: Config, warn: Warn): void {
@@ -103,7 +99,7 @@ function warnOfTimes(whole: Entry, own: Entry, path: Path, warn: Warn): void {
 }
 
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
-  return said((warn) => {
+  return warned((warn) => {
     const look = (own: Entry, path: Path): void => {
       const whole = { ...policy, ...own };
       warnOfList(whole, own.approvers, [...path, 'approvers'], warn);
@@ -190,7 +186,6 @@ function warnOfNamesakes({ servers, trust }: Config, warn: Warn): void {
   }
 }
 
-/** One place in a policy, with the calls that it covers. */
 interface Place {
   readonly path: Path;
   readonly server: string;
@@ -203,11 +198,11 @@ interface Place {
 
 /** @param configured names of servers; a run or a catalog may bring others */
 export function ruleWarnings(policy: Organisation, configured: readonly string[], now = Date.now()): string[] {
-  return said(
-    (warn) => warnOfOrder(placesOf(policy), warn),
-    (warn) => warnOfServers(policy, configured, warn),
-    (warn) => warnOfEmergencies(policy, configured, now, warn),
-  );
+  return warned((warn) => {
+    warnOfOrder(placesOf(policy), warn);
+    warnOfServers(policy, configured, warn);
+    warnOfEmergencies(policy, configured, now, warn);
+  });
 }
 
 function warnOfOrder(places: readonly Place[], warn: Warn): void {
@@ -334,4 +329,27 @@ export function conditionProblems(
       return [problem(index, (error as Error).message)];
     }
   });
+}
+
+interface Route {
+  readonly channel: string;
+  readonly path: string;
+}
+
+/**
+ * Returns a route to nowhere: it would tell nobody, and no one would miss it.
+ * @param channels names of those there are
+ */
+export function routeToNowhere(
+  { notify, rules = [] }: Config['policy'],
+  channels: readonly string[],
+): Route | undefined {
+  const lists = [
+    { notify, path: ['policy'] },
+    ...rules.map((rule, index) => ({ notify: rule.notify, path: ['policy', 'rules', index] })),
+  ];
+  const routes = lists.flatMap(({ notify: own = [], path }) =>
+    own.map(({ channel }, index) => ({ channel, path: pathText([...path, 'notify', index, 'channel']) })),
+  );
+  return routes.find(({ channel }) => !channels.includes(channel));
 }
