@@ -324,14 +324,12 @@ type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 /** The input of a message; a message without an id gets a random one. */
 type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
 
-/** @throws CountersignError `CATALOG_INVALID`, `LIMIT_REACHED` */
 function catalogMessage<T>(schema: z.ZodType<T>, input: object, what: string): T {
   const message = parseAs(schema, { requestId: randomUUID(), ...input }, 'CATALOG_INVALID', what);
   assertMessageFits(message, what, 'Send fewer tools at once; nothing was changed.');
   return message;
 }
 
-/** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
 /**

@@ -25,10 +25,8 @@ import { namingOf, type Subject, takesNoUpdates, troubleOf, unserved, workflowId
 
 /** A worker that is there answers in a fraction of this time, except under load. */
 const LOOK_AFTER_MS = 2_000;
-/** Errors that mean that nobody answers. */
 const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 
-/** Deadline of a call where the caller names none. */
 const DEADLINE_MS = 10_000;
 /** Deadline of a message where the caller names none: a lost workflow task is repeated after 10 s (docs/adr/0067). */
 const MESSAGE_DEADLINE_MS = 20_000;
@@ -186,7 +184,6 @@ function repeats(answer: unknown, message: object): boolean {
   return isFields(answer) && said.every(([name, value]) => answer[name] === value);
 }
 
-/** Characters of a hash that stand in an update id. */
 const HASH_CHARACTERS = 16;
 
 /**

@@ -76,7 +76,6 @@ export function activityIn(event: HistoryEvent) {
     id: String(ended.scheduledEventId),
     /** The result, or what the last heartbeat held before the time was over. */
     payloads: completed ? completed.result?.payloads : heartbeat && (heartbeat.payloads ?? []),
-    /** True if a worker had got the activity. */
     wasStarted: Number(ended.startedEventId ?? 0) > 0,
   } as const;
 }
@@ -183,7 +182,6 @@ export function isNotFound(error: unknown): boolean {
   return false;
 }
 
-/** Returns undefined where what Temporal was asked for is not there. */
 export async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();

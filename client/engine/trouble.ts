@@ -238,7 +238,6 @@ export function namingOf(subject: Subject) {
   } as const;
 }
 
-/** Returns the workflow id; updates with the same one share a lane. */
 export function workflowIdOf(subject: Subject): string {
   return typeof subject === 'string' ? subject : catalogId(subject);
 }

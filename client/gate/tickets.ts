@@ -24,14 +24,7 @@ import type { Engine } from '../engine/engine.ts';
 import { ifThere } from '../engine/executions.ts';
 import { quoted } from '../run/inbox.ts';
 
-export interface Ticket {
-  readonly ticketId: string;
-  /** Temporal run id of the ticket. */
-  readonly execution: string;
-  /** Id of the run that makes the call. */
-  readonly runId: string;
-  readonly ageMs: number;
-}
+export type Ticket = ReturnType<typeof ticketIn>;
 
 interface TicketOptions {
   readonly taskQueue: string;
@@ -39,26 +32,7 @@ interface TicketOptions {
   readonly keepSeconds: number;
 }
 
-/** Who started a run, and when. */
-export interface Starter {
-  readonly startedAt: Date;
-  /** Absent while the run goes on. */
-  readonly endedAt?: Date;
-  readonly initiator: string | undefined;
-  readonly tenant: string | undefined;
-  readonly servers: readonly string[];
-  /** True if its approved call waits until its client is back. */
-  readonly isOnReturn: boolean;
-  /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
-  readonly ticketId: string | undefined;
-}
-
-/** One page of the runs that make a client's calls. */
-export interface RunPage {
-  readonly runIds: readonly string[];
-  /** What `after` is for the next page; absent on the last one. */
-  readonly next?: string;
-}
+export type Starter = NonNullable<Awaited<ReturnType<Tickets['starterOf']>>>;
 
 /** Runs on one page: each of them is asked what became of it. */
 const PAGE_SIZE = 10;
@@ -146,24 +120,26 @@ export class Tickets {
     }
   }
 
-  /** Waits until what was delivered is told. */
   async settled(): Promise<void> {
     await Promise.all(this.#telling.values());
   }
 
   /** Returns undefined if there is no such run. @throws CountersignError `ENGINE_UNAVAILABLE` */
-  async starterOf(runId: string): Promise<Starter | undefined> {
+  async starterOf(runId: string) {
     const described = await this.#described(runId);
     if (described === undefined) return undefined;
     const { typedSearchAttributes: read, memo, closeTime } = described;
     const ticketId: unknown = memo?.[TICKET_MEMO];
     return {
       startedAt: begunAt(described),
+      /** Absent while the run goes on. */
       ...defined({ endedAt: closeTime }),
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
       servers: read.get(SEARCH_ATTRIBUTES.servers) ?? [],
+      /** True if its approved call waits until its client is back. */
       isOnReturn: memo?.[DISPATCH_MEMO] === 'on-return',
+      /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
       ticketId: typeof ticketId === 'string' ? ticketId : undefined,
     };
   }
@@ -173,7 +149,7 @@ export class Tickets {
    * @param after the last id of the page before
    * @throws CountersignError `USAGE` if no page ends there, `ENGINE_UNAVAILABLE`
    */
-  async runsOf({ tenant, person, client }: Owner, after?: string): Promise<RunPage> {
+  async runsOf({ tenant, person, client }: Owner, after?: string) {
     const conditions = [
       `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
       `WorkflowId STARTS_WITH ${quoted(RUN_PREFIX)}`,
@@ -197,7 +173,8 @@ export class Tickets {
     if (after !== undefined && from === 0) throw new CountersignError('USAGE', 'No page of the list ends there.');
     const runIds = ids.slice(from, from + PAGE_SIZE);
     const last = runIds.at(-1);
-    return { runIds, ...(last !== undefined && last !== ids.at(-1) && { next: last }) };
+    /** `next` is what `after` is for the next page; absent on the last one. */
+    return { runIds, ...defined({ next: last === ids.at(-1) ? undefined : last }) };
   }
 
   /** Returns for how long what became of a call can be read, in ms from the start of its run on. */
@@ -233,7 +210,7 @@ function begunAt({ startTime, raw }: WorkflowExecutionDescription): Date {
   return first === undefined ? startTime : new Date(tsToMs(first));
 }
 
-function ticketIn(described: WorkflowExecutionDescription): Ticket {
+function ticketIn(described: WorkflowExecutionDescription) {
   const { workflowId, runId: execution, memo, type, raw } = described;
   if (type !== TICKET_WORKFLOW) {
     const message = `Workflow ${workflowId} is no ticket: something else was started under its id. Stop it, and make the call again.`;
@@ -242,6 +219,7 @@ function ticketIn(described: WorkflowExecutionDescription): Ticket {
   const named: unknown = memo?.[TICKET_RUN_MEMO];
   return {
     ticketId: workflowId,
+    /** Temporal run id of the ticket. */
     execution,
     // A ticket that was reset stays that of its call: another run id would make the call a second time.
     runId: typeof named === 'string' ? named : runOfTicket(raw.workflowExecutionInfo?.firstRunId || execution),

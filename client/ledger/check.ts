@@ -52,24 +52,9 @@ export interface CheckedHead extends LedgerHead {
   readonly verified: boolean;
 }
 
-export interface LedgerReport {
-  readonly faults: readonly LedgerFault[];
-  /** Number of entries in the longest branch. */
-  readonly length: number;
-  readonly head: string;
-  /** Number of branches: 1 if the workflow was never reset after something was recorded. */
-  readonly branches: number;
-  /** Number of entries of the longest branch that a head covers; a verified head, if keys were given. */
-  readonly signedTo: number;
-  /** True if the longest branch ends with the end of the run. */
-  readonly ended: boolean;
-}
+export type LedgerReport = ReturnType<typeof checkLedger>;
 
-export function checkLedger(
-  entries: readonly AnyEntry[],
-  heads: readonly CheckedHead[] = [],
-  mustBeSigned = false,
-): LedgerReport {
+export function checkLedger(entries: readonly AnyEntry[], heads: readonly CheckedHead[] = [], mustBeSigned = false) {
   const chain = new Chain(entries);
   const faults = [...chain.faults, ...headFaults(chain, heads), ...forkFaults(chain, heads)];
   const tips = chain.tips();
@@ -78,10 +63,14 @@ export function checkLedger(
   const longest = tips.toSorted((one, other) => other.seq - one.seq)[0];
   return {
     faults: faults.toSorted((one, other) => one.seq - other.seq),
+    /** Number of entries in the longest branch. */
     length: longest === undefined ? 0 : longest.seq + 1,
     head: longest?.hash ?? GENESIS,
+    /** 1 if the workflow was never reset after something was recorded. */
     branches: tips.length,
+    /** Number of entries of the longest branch that a head covers; a verified head, if keys were given. */
     signedTo: longest === undefined ? 0 : chain.signedTo(longest, signed),
+    /** True if the longest branch ends with the end of the run. */
     ended: longest !== undefined && longest.fact.kind === 'run.ended',
   };
 }

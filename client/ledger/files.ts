@@ -125,7 +125,6 @@ async function foldersOf(
   return found;
 }
 
-/** @throws CountersignError `USAGE` */
 function unreadable(path: string): (error: unknown) => never {
   return (error) => {
     const message = `${path} cannot be read (${nodeCodeOf(error) ?? 'error'}). Is it there? The user of the workers alone may read records: verify as that user, or name a copy.`;
@@ -142,13 +141,11 @@ export function jsonOf(line: string): unknown {
   }
 }
 
-/** Reads a field of a fact or payload; undefined if there is none. */
 export function fieldOf(value: unknown, field: string): unknown {
   // Sound: an object may be read at any name; what comes out is unknown.
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
 
-/** Returns the list in a field of a value that came from outside; none if there is no list. */
 export function listAt(value: unknown, field: string): readonly unknown[] {
   const list = fieldOf(value, field);
   return Array.isArray(list) ? list : [];

@@ -26,32 +26,37 @@ import { activityIn, decoded, executionChain, type HistoryEvent, readable } from
 import type { LedgerFault } from './check.ts';
 import { fieldOf, listAt, textAt } from './files.ts';
 
-/** A message as it stands in history. */
 interface SentMessage {
   readonly message: unknown;
   /** Time at which Temporal recorded the message, epoch ms. */
   readonly at: number;
 }
 
-export interface RecordedDeeds {
-  /** The spec of the run; `at` is absent if the history of the first execution is no longer retained. */
-  start: { readonly spec: unknown; readonly at?: number };
-  /** Entries before this number belong to executions whose history is no longer retained. */
-  from: number;
-  /** Entries before this number were stored, and delivered to every sink, before the newest execution began. */
-  stored: number;
-  /** Messages that were sent, by decision id or message id. */
-  readonly messages: Map<string, readonly SentMessage[]>;
-  /** Ids of messages whose update was answered without an error. */
-  readonly accepted: Set<string>;
-  /** Dispatches, as `callId/attempt`. */
-  readonly dispatched: Set<string>;
-  /** Hash of the outcome with which a call's last dispatch ended, by call id; without unknown ones. */
-  readonly outcomes: Map<string, string>;
-  /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
-  readonly lost: Set<string>;
-  /** Why a stretch's record of its calls cannot be read, if one cannot. */
-  unread?: { readonly error: unknown };
+export type RecordedDeeds = ReturnType<typeof noDeeds>;
+
+function noDeeds() {
+  const start: { readonly spec: unknown; readonly at?: number } = { spec: undefined };
+  const unread: unknown[] = [];
+  return {
+    /** The spec of the run; `at` is absent if the history of the first execution is no longer retained. */
+    start,
+    /** Entries before this number belong to executions whose history is no longer retained. */
+    from: 0,
+    /** Entries before this number were stored, and delivered to every sink, before the newest execution began. */
+    stored: 0,
+    /** Messages that were sent, by decision id or message id. */
+    messages: new Map<string, readonly SentMessage[]>(),
+    /** Ids of messages whose update was answered without an error. */
+    accepted: new Set<string>(),
+    /** Dispatches, as `callId/attempt`. */
+    dispatched: new Set<string>(),
+    /** Hash of the outcome with which a call's last dispatch ended, by call id; without unknown ones. */
+    outcomes: new Map<string, string>(),
+    /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
+    lost: new Set<string>(),
+    /** Why the record of a stretch's calls cannot be read, of each. */
+    unread,
+  };
 }
 
 /**
@@ -66,16 +71,7 @@ export async function readDeeds(
   before?: number,
   deadlineMs?: number,
 ): Promise<RecordedDeeds> {
-  const deeds: RecordedDeeds = {
-    start: { spec: undefined },
-    from: 0,
-    stored: 0,
-    messages: new Map(),
-    accepted: new Set(),
-    dispatched: new Set(),
-    outcomes: new Map(),
-    lost: new Set(),
-  };
+  const deeds = noDeeds();
   const { histories, isWhole } = await executionChain(client, workflowId, deadlineMs);
   const chain = histories.map(({ events }, index) =>
     index === histories.length - 1 && before !== undefined
@@ -157,7 +153,6 @@ function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void
 /** `resumeCall` and `pollTask` send nothing to the tool; their results are outcomes of the call that they ask about. */
 const ABOUT_CALLS: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ACTIVITIES.pollTask];
 
-/** Activities by the event that scheduled them. */
 type Scheduled = Map<string, { readonly name: string; readonly callId: string }>;
 
 async function noteActivity(
@@ -183,7 +178,7 @@ async function noteActivity(
   if (begun === undefined || kind === 'canceled') return;
   if (STRETCHING.includes(begun.name)) {
     const [record] = await decoded(client, payloads).catch((error: unknown) => {
-      deeds.unread = { error };
+      deeds.unread.push(error);
       return [];
     });
     return noteStretch(deeds, record);
@@ -216,7 +211,7 @@ export function compareWithHistory(
     }
     if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`)) {
       // The key of that record may be missing here: the call may stand there.
-      if (deeds.unread !== undefined) throw deeds.unread.error;
+      if (deeds.unread.length > 0) throw deeds.unread[0];
       fault(seq, `says that ${textAt(fact, 'callId')} was dispatched, which history does not`);
     }
     const isKnown = fact.kind === 'outcome' && fact['outcome'] !== 'unknown';
@@ -320,7 +315,6 @@ const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
   ]),
 };
 
-/** Updates that bring people's messages. */
 const RECORDED: readonly string[] = [UPDATES.say, ...Object.values(ANSWERS).map(({ purpose }) => UPDATES[purpose])];
 
 export function isAnswerFact(kind: string): kind is AnswerFactKind {

@@ -197,7 +197,6 @@ export async function readSegments(artifacts: ArtifactReader, newest: string, wo
   };
 }
 
-/** Yields stored segments, the newest first. */
 async function* segmentsFrom(artifacts: ArtifactReader, newest: ArtifactRef): AsyncGenerator<Segment> {
   for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
     const text = new TextDecoder().decode(await artifacts.get(ref));

@@ -34,7 +34,6 @@ interface ProofParts {
   readonly deeds: Pick<RecordedDeeds, 'from' | 'start' | 'messages'>;
 }
 
-/** The fault of one entry; undefined if it has none. */
 type Doubt = Pick<LedgerFault, 'kind' | 'reason'> | undefined;
 
 interface Place {
@@ -44,7 +43,6 @@ interface Place {
   readonly keys: readonly TrustedKey[];
 }
 
-/** @param entries all entries of the run itself */
 export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): ProofReport {
   const { deeds, namespace, workflowId } = parts;
   const place = { namespace, workflowId, ...believed(entries, parts.trusted) };

@@ -35,7 +35,6 @@ const Filter = z.strictObject({
   most: z.unknown().optional(),
 });
 
-/** What waits for a decision, and what of it is not listed. */
 export interface Inbox {
   /** The first deadline first. */
   readonly runs: readonly WaitingRun[];

@@ -24,7 +24,7 @@ export interface Recovery {
   readonly execution: string;
   /** The same as in `RecoverOptions`. */
   readonly task: number;
-  readonly discarded: DiscardedPart;
+  readonly discarded: Awaited<ReturnType<typeof discardedPart>>;
   /** The Temporal run that goes on; absent if nothing was done. */
   readonly became?: string;
 }
@@ -94,24 +94,10 @@ export interface DiscardedCall {
   readonly repeatable: boolean;
 }
 
-export interface DiscardedAnswer {
-  readonly update: string;
-  readonly id: string;
-  readonly callId?: string;
-  /** For a catalog: the tools whose settings the update sets. */
-  readonly tools?: readonly string[];
-  readonly by?: string;
-}
-
-interface DiscardedPart {
-  /** Number of events from the workflow task on. */
-  readonly events: number;
-  readonly answers: readonly DiscardedAnswer[];
-  readonly calls: readonly DiscardedCall[];
-}
+export type DiscardedAnswer = ReturnType<typeof answerOf>;
 
 /** Lists what a reset takes back. @param from event id of the workflow task that is undone, with everything after it */
-export async function discardedPart(client: Client, history: History, from: number): Promise<DiscardedPart> {
+export async function discardedPart(client: Client, history: History, from: number) {
   const events = history.events ?? [];
   const repeatable = new Set<string>();
   const stretches = new Set<string>();
@@ -168,9 +154,10 @@ type UpdateRequest = NonNullable<
   NonNullable<HistoryEvent['workflowExecutionUpdateAcceptedEventAttributes']>['acceptedRequest']
 >;
 
-function answerOf({ input, meta }: UpdateRequest, message: unknown): DiscardedAnswer {
+function answerOf({ input, meta }: UpdateRequest, message: unknown) {
   const callId = textAt(message, 'callId');
   const by = textAt(fieldOf(message, 'approver') ?? fieldOf(message, 'by'), 'id');
+  // For a catalog: the tools whose settings the update sets.
   const tools = listAt(message, 'changes').map((change) => textAt(change, 'tool') ?? '');
   return {
     update: input?.name ?? '',

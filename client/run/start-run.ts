@@ -98,7 +98,6 @@ const Start = z.strictObject({
 /** The limit of a Temporal server that is set up as usual (`limit.maxIDLength`). */
 const MOST_ID_BYTES = 1_000;
 
-/** @throws CountersignError `SPEC_INVALID` without an id, for one that is too long or of another kind of workflow */
 function assertOwnId(options: StartRunOptions): void {
   // A caller without types may give none.
   const { runId, ticketId }: Partial<StartRunOptions> = isFields(options) ? options : {};
@@ -275,8 +274,8 @@ export interface MissingTool {
 }
 
 interface FirstWord {
-  /** `taken`: a worker has the run, and has not said whether the spec is accepted. `silent`: no worker has it. */
-  readonly word: 'listed' | 'prepared' | 'failed' | 'taken' | 'silent';
+  /** `taken`: a worker has the run. `silent`: no worker has it. */
+  readonly word: 'taken' | 'failed' | 'silent';
   readonly missing: readonly MissingTool[];
 }
 
@@ -298,19 +297,18 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       if (eventType === WORKFLOW_EXECUTION_FAILED) return { word: 'failed', missing };
       // The model is asked only after all tools are listed.
       const scheduled = event.activityTaskScheduledEventAttributes?.activityType?.name ?? '';
-      if (ASKS_MODEL.includes(scheduled) || CLOSED.has(eventType ?? 0)) return { word: 'listed', missing };
+      if (ASKS_MODEL.includes(scheduled) || CLOSED.has(eventType ?? 0)) return { word: 'taken', missing };
       const payloads = event.activityTaskCompletedEventAttributes?.result?.payloads;
       // The first activity of a run checks its spec, and may list all tools; else the following ones list them.
       if (payloads) {
-        word = 'prepared';
         const answer = await readable(engine.client, payloads);
         // A first activity that has listed the tools of all servers answers with their lists.
         const lists = isFields(answer) ? answer['found'] : undefined;
         const found: readonly unknown[] | undefined = Array.isArray(lists) ? lists : undefined;
         missing.push(...(found ?? [answer]).flatMap(missingIn));
-        if (found !== undefined) return { word: 'listed', missing };
+        if (found !== undefined) return { word: 'taken', missing };
       }
-      if (eventType === WORKFLOW_TASK_COMPLETED && word === 'silent') word = 'taken';
+      if (eventType === WORKFLOW_TASK_COMPLETED) word = 'taken';
     }
     nextPageToken = page?.nextPageToken ?? undefined;
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)

@@ -136,7 +136,6 @@ export interface SignedRun {
   readonly namespace: string;
   readonly workflowId: string;
   state(): Promise<Pick<RunState, 'runId' | 'signing'>>;
-  /** Asks the run to read its keys anew. */
   refreshTrust(): Promise<unknown>;
 }
 

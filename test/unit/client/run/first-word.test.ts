@@ -39,11 +39,11 @@ async function wordOf(...pages: readonly (readonly object[])[]) {
 test('the first activity may tell of all lists: the starter waits for no other event', async () => {
   const begun = { ...PREPARED, found: [list('bank', 'lokup'), list('open')] };
   expect(await wordOf([TAKEN], [answered(begun)])).toEqual({
-    word: 'listed',
+    word: 'taken',
     missing: [{ server: 'bank', name: 'lokup', near: ['lookup'] }],
   });
   expect(await wordOf([TAKEN, answered({ ...PREPARED, found: [7, { server: 'bank' }] })])).toEqual({
-    word: 'listed',
+    word: 'taken',
     missing: [],
   });
 });
@@ -51,7 +51,7 @@ test('the first activity may tell of all lists: the starter waits for no other e
 test.each(['modelStep', 'stretch'])('lists that are asked for one by one are there when %s is', async (name) => {
   const pages = [[TAKEN, answered(PREPARED)], [answered(list('bank', 'lokup'))], [asked(name)]];
   expect(await wordOf(...pages)).toEqual({
-    word: 'listed',
+    word: 'taken',
     missing: [{ server: 'bank', name: 'lokup', near: ['lookup'] }],
   });
 });

@@ -120,6 +120,7 @@ describe.each(NAMES)('where nobody signs, %s', (name) => {
     dispatched: new Set(),
     outcomes: new Map(),
     lost: new Set(),
+    unread: [],
   });
   const compared = async (deeds: RecordedDeeds, { fact, cut = 2 }: { fact?: object; cut?: number } = {}) => {
     const all = (await KINDS[name](fact === undefined ? {} : { fact })).entries.slice(0, cut);
@@ -165,6 +166,7 @@ test('a decision that was left out is missed though a dispatch names it', async 
     dispatched: new Set(['t1.c0/1']),
     outcomes: new Map(),
     lost: new Set<string>(),
+    unread: [],
   };
   expect(compareWithHistory({ before: entries, after: entries }, deeds)).toMatchObject([
     { kind: 'history', reason: 'is not there: d-1 was accepted' },
