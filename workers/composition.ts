@@ -114,10 +114,12 @@ export async function openArtifacts(
 export async function openLedger({ config, baseDirectory }: LoadedConfig): Promise<DeliverLedger | undefined> {
   if (config.ledger === undefined) return undefined;
   const { sign, directory, webhook } = config.ledger;
-  const root = directory === undefined ? undefined : resolve(baseDirectory, directory);
-  if (root !== undefined) setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
   const sinks: LedgerSink[] = [];
-  if (root !== undefined) sinks.push(createLedgerDirectory(root));
+  if (directory !== undefined) {
+    const root = resolve(baseDirectory, directory);
+    setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
+    sinks.push(createLedgerDirectory(root));
+  }
   if (webhook !== undefined) sinks.push(createLedgerWebhook(webhook, openEgress(config)));
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
@@ -148,10 +150,7 @@ export async function runSideActivities(
         prepareRun,
         modelStep,
         believesRecords: config.trust.mode === 'temporal',
-        ...(toolSide && {
-          discoverTools: toolSide.discoverTools,
-          callTool: toolSide.callTool,
-        }),
+        ...toolSide,
       },
       client,
     ),
@@ -325,7 +324,6 @@ export function openEgress(config: Config): Egress {
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
-/** Opens the way to Slack for the gateway, if it has buttons there. */
 export function openSlack(config: Config): Outlet | undefined {
   const { responseUrl: to } = config.gateway?.slack ?? {};
   if (to === undefined) return undefined;
@@ -340,7 +338,6 @@ export function openProvider(config: Config, of: 'gateway' | 'codecServer' = 'ga
   return openEgress(config).outlet({ what: `${of}.oidc`, to, maxBytes: MOST_METADATA_BYTES });
 }
 
-/** Bytes of metadata and keys of an identity provider. */
 const MOST_METADATA_BYTES = 1_048_576;
 
 /**

@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
-import { type ChildServer, NotStarted, startChild } from './child-server.ts';
+import { NotStarted, startChild } from './child-server.ts';
 import type { Environment } from './config/load.ts';
 import { connectClient } from './connection.ts';
 
@@ -29,11 +29,7 @@ interface DevServerOptions {
   readonly ownGroup?: boolean;
 }
 
-export interface DevServer extends ChildServer {
-  readonly address: string;
-  readonly uiUrl: string | undefined;
-  readonly namespace: string;
-}
+export type DevServer = Awaited<ReturnType<typeof launch>>;
 
 const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', KEYWORD_LIST: 'KeywordList' } as const;
 
@@ -60,7 +56,7 @@ export function lostAPort(errors: string, { port, uiPort }: Pick<DevServerOption
   return taken.length > 0 && !taken.some((one) => one === port || one === uiPort);
 }
 
-async function launch(options: DevServerOptions, port: number): Promise<DevServer> {
+async function launch(options: DevServerOptions, port: number) {
   const { executable, ui, namespace = 'default', ownGroup = false } = options;
   const uiPort = options.uiPort ?? (await freePort());
   const address = `127.0.0.1:${port}`;
@@ -80,7 +76,6 @@ async function launch(options: DevServerOptions, port: number): Promise<DevServe
   return { ...child, address, namespace, uiUrl: ui === false ? undefined : `http://127.0.0.1:${uiPort}` };
 }
 
-/** @param given options of the server's command line */
 function argumentsFor(
   { ui, uiCodecEndpoint, dbFilename, dynamicConfig = [] }: DevServerOptions,
   given: Readonly<Record<string, string | number>>,

@@ -6,12 +6,8 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
-import { type ChildServer, NotStarted, startChild } from './child-server.ts';
+import { NotStarted, startChild } from './child-server.ts';
 import { freePort } from './dev-server.ts';
-
-export interface FilesystemServer extends ChildServer {
-  readonly url: string;
-}
 
 const PROXY = 'mcp-proxy/dist/bin/mcp-proxy.mjs';
 const SERVER = '@modelcontextprotocol/server-filesystem/dist/index.js';
@@ -20,7 +16,7 @@ export function filesystemServerUrl(port: number): string {
   return `http://127.0.0.1:${port}/mcp`;
 }
 
-export async function startFilesystemServer(folder: string, givenPort?: number): Promise<FilesystemServer> {
+export async function startFilesystemServer(folder: string, givenPort?: number) {
   const port = givenPort ?? (await freePort());
   const url = filesystemServerUrl(port);
   const listening = ['--port', String(port), '--host', '127.0.0.1', '--server', 'stream'];

@@ -18,10 +18,6 @@ const LOOK_OVER_MS = 1_000;
 /** Further connections are refused: each is a file, of which calls and Temporal need some. */
 const MOST_CONNECTIONS = 256;
 
-export interface HealthServer {
-  close(): Promise<void>;
-}
-
 /**
  * Returns undefined if the configuration has no health port.
  *
@@ -29,11 +25,7 @@ export interface HealthServer {
  * @param isAlive asked for each request
  * @throws CountersignError `SETUP_INCOMPLETE` if the port cannot be opened
  */
-export async function startHealth(
-  { config, baseDirectory }: LoadedConfig,
-  role: WorkerRole,
-  isAlive: () => boolean,
-): Promise<HealthServer | undefined> {
+export async function startHealth({ config, baseDirectory }: LoadedConfig, role: WorkerRole, isAlive: () => boolean) {
   const { health, issuer } = config;
   if (health === undefined) return undefined;
   const published = new Map<string, string>(
@@ -47,13 +39,10 @@ export async function startHealth(
   const server = createServer({ connectionsCheckingInterval: LOOK_OVER_MS }, (request, response) => {
     const path = request.url?.split('?')[0] ?? '';
     const document = published.get(path);
-    if (request.method !== 'GET' && request.method !== 'HEAD') answer(response, 405, { error: 'method not allowed' });
-    else if (path === PUBLISHED_PATHS.alive) answer(response, isAlive() ? 200 : 503, { alive: isAlive() });
-    else if (document === undefined) answer(response, 404, { error: 'not found' });
-    else {
-      response.setHeader('cache-control', `public, max-age=${KEYS_KEPT_SECONDS}`);
-      send(response, 200, document);
-    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') send(response, 405, '{"error":"method not allowed"}');
+    else if (path === PUBLISHED_PATHS.alive) send(response, isAlive() ? 200 : 503, `{"alive":${isAlive()}}`);
+    else if (document === undefined) send(response, 404, '{"error":"not found"}');
+    else send(response, 200, document, `public, max-age=${KEYS_KEPT_SECONDS}`);
   });
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = REQUEST_MS;
@@ -66,7 +55,7 @@ export async function startHealth(
     server.listen(health.port, health.host, resolve);
   });
   return {
-    close: async () =>
+    close: async (): Promise<void> =>
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
@@ -74,11 +63,7 @@ export async function startHealth(
   };
 }
 
-function answer(response: ServerResponse, status: number, body: object): void {
-  response.setHeader('cache-control', 'no-store');
-  send(response, status, JSON.stringify(body));
-}
-
-function send(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' }).end(text);
+function send(response: ServerResponse, status: number, json: string, cached = 'no-store'): void {
+  const headers = { 'content-type': 'application/json', 'x-content-type-options': 'nosniff', 'cache-control': cached };
+  response.writeHead(status, headers).end(json);
 }

@@ -29,13 +29,7 @@ const MOST_TASKS = 40;
 
 type SetByHand = Pick<Config['worker'], 'maxCachedWorkflows' | 'maxConcurrentActivities'>;
 
-export interface Sizes {
-  readonly maxCachedWorkflows: number;
-  readonly maxConcurrentWorkflowTaskExecutions: number;
-  readonly maxConcurrentActivities: number;
-  /** Limit of the heap in which runs live. */
-  readonly workflowHeapMiB: number;
-}
+export type Sizes = ReturnType<typeof sizesFor>;
 
 /** Returns bytes: of the configuration, of the control group of the process, or of the machine. */
 export function memoryOf(
@@ -49,7 +43,7 @@ export function memoryOf(
 }
 
 /** @param queues that share what activities may use, each with a worker of its own */
-export function sizesFor(bytes: number, given: SetByHand = {}, queues = 1): Sizes {
+export function sizesFor(bytes: number, given: SetByHand = {}, queues = 1) {
   const free = Math.max(0, bytes / MIB - BASE_MIB);
   // A quarter is for the input and output of activities, the rest for runs.
   const forRuns = free * 0.75;

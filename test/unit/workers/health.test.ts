@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { type ConfigInput, Config } from '../../../contracts/schemas/config.ts';
 import { freePort } from '../../../workers/dev-server.ts';
-import { type HealthServer, startHealth } from '../../../workers/health.ts';
+import { startHealth } from '../../../workers/health.ts';
 import type { WorkerRole } from '../../../workers/config/load.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { withCode, refusalOf } from '../../support/refusal.ts';
@@ -14,7 +14,7 @@ import { until } from '../../support/until.ts';
 const { folder } = useConfigFolders();
 
 describe('the health port', () => {
-  let open: HealthServer | undefined;
+  let open: Awaited<ReturnType<typeof startHealth>>;
   let taken: Server | undefined;
   afterEach(async () => {
     await open?.close();
