@@ -38,7 +38,6 @@ export interface WorkflowBundle {
 }
 
 export interface MadeBundle extends WorkflowBundle {
-  /** Files that it was made of. */
   readonly files: readonly string[];
   /** Names that the module of workflows exports; undefined if only running it would tell. */
   readonly workflows: readonly string[] | undefined;

@@ -59,7 +59,6 @@ function converterFile(name: string): string {
   return fileURLToPath(new URL(`../contracts/${name}${extension}`, import.meta.url));
 }
 
-/** Makes the codec of these keys: an unreadable payload is marked. */
 export function createCodec({ encryption }: Pick<Config, 'encryption'>, tell?: Tell): EncryptionCodec {
   const keys = encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
   return new EncryptionCodec(keys, tell);

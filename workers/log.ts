@@ -151,7 +151,6 @@ const OWN_WORDS = new Set([
   'UnexpectedError',
 ]);
 
-/** Fields that the line itself has. */
 const TAKEN = new Set(['level', 'time', 'message']);
 
 function logFields(meta: Fields | undefined): Fields {
@@ -245,7 +244,6 @@ export function keepDiary(log: Log | undefined, worker: Fields) {
       stopping = { why, at: performance.now() };
       log?.info('The worker stops: what is under way gets its time.', { ...worker, why });
     },
-    /** Returns the same promise, whose end is logged. */
     followed: async (ended: Promise<void>): Promise<void> => {
       try {
         await ended;

@@ -29,7 +29,6 @@ export class RecentSecrets {
 /** A process has one log, and so one set of secrets that the log must not contain. */
 export const recentSecrets = new RecentSecrets();
 
-/** Wraps the broker so that each token is noted before anybody has it. */
 export function noting(broker: TokenBroker, recent: RecentSecrets = recentSecrets): TokenBroker {
   return {
     mint: async (request) => {

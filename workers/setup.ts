@@ -11,7 +11,6 @@ import { StoreNamespace } from '../contracts/schemas/stores.ts';
 /** `temporal.api.enums.v1.IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { KEYWORD: 2, INT: 3, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
-/** Type of each attribute, by its name. */
 const WANTED: ReadonlyMap<string, number> = new Map(
   Object.values(SEARCH_ATTRIBUTES).map(({ name, type }) => [name, INDEXED_VALUE_TYPES[type]]),
 );

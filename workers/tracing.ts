@@ -17,7 +17,6 @@ export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
   });
 }
 
-/** The header in which the interceptors send the trace. */
 const TRACE_HEADER = '_tracer-data';
 
 /** Lets activities name the trace of the workflow that scheduled them; their own spans have nowhere to go. */

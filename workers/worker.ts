@@ -49,18 +49,15 @@ export interface WorkersOptions {
   readonly identity?: string;
   /** Waits for Temporal if it does not answer yet; without this option a failure is reported at once. */
   readonly wait?: EngineWait;
-  /** Receives start and stop of the worker. */
   readonly log?: Log | undefined;
 }
 
 export interface Workers {
   /** Settles when every worker has stopped; rejects when one fails, after the others have stopped too. */
   readonly stopped: Promise<void>;
-  /** Task queues that are polled. */
   readonly taskQueues: readonly string[];
   /** Build id of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  /** @param why the reason in the log */
   stop(why?: string): Promise<void>;
 }
 
@@ -256,7 +253,6 @@ export async function commonOptions(config: Config, sizes: Sizes): Promise<Parti
   };
 }
 
-/** Workers that were asked to end. */
 const ending = new WeakSet<object>();
 
 type Member = Pick<Worker, 'run' | 'shutdown' | 'getState'>;

@@ -20,7 +20,6 @@ import { keepsStackTraces } from './bundle.ts';
 /** How often a thread is looked at, and for how many looks in a row it may have work without an answer: a minute. */
 export const PATIENCE = { lookMs: 5_000, looks: 12 };
 
-/** A thread of workflows, and the SDK's client of it. */
 export interface MadeThread {
   readonly thread: Pick<Thread, 'terminate' | 'once'>;
   readonly client: Pick<WorkerThreadClient, 'send'>;

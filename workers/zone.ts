@@ -39,7 +39,6 @@ export class ZoneCodec implements PayloadCodec {
   readonly #keys: ReadonlyMap<string, Uint8Array>;
   readonly #tell: (reason: Exclude<Verdict, 'proven'>) => void;
 
-  /** @param tell hears of each proof that is not believed */
   constructor(keys: readonly CodecKey[], tell: (reason: Exclude<Verdict, 'proven'>) => void = () => undefined) {
     this.#tell = tell;
     this.#keys = new Map(keys.map(({ id, key }) => [id, Buffer.from(key, 'base64')]));

@@ -38,7 +38,6 @@ export class Stack {
     return made;
   }
 
-  /** Returns the name of the first part that ends by itself; rejects if that part failed. */
   async firstEnded(): Promise<string> {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }

@@ -137,7 +137,6 @@ function inDoubt(why: string): BrokenBy {
   );
 }
 
-/** Failed histories are diagnosed up to this number, unless the user asks for all. */
 export const MOST_DIAGNOSED = 10;
 
 export interface Diagnosed extends ReplayOutcome {

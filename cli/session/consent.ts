@@ -69,7 +69,6 @@ interface Recorded<Fact> {
   readonly fact: Fact;
 }
 
-/** Returns the recorded answers of this kind to the call, oldest first. */
 export function answersTo<Kind extends AnswerFact['kind']>(
   callId: string,
   ledger: readonly LedgerEntry[],

@@ -57,7 +57,6 @@ export const parsed =
   (name) =>
     text(placeholder, help)(name).argParser(parse);
 
-/** May be given several times; the help says so. */
 export const repeated = (placeholder: string, help: string): OptionRow<readonly string[] | undefined> =>
   parsed((given, before = []) => [...before, given], placeholder, help);
 
@@ -139,7 +138,6 @@ export const time = (help: string) => parsed(asTime, '<time>', help);
 
 export type Pairs = Readonly<Record<string, string>>;
 
-/** Collects `name=value` pairs; the option may be given several times. */
 function withPair(given: string, before: Pairs = {}): Pairs {
   const at = given.indexOf('=');
   if (at < 1 || at === given.length - 1) throw new InvalidArgumentError('It must look like name=value.');

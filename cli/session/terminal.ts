@@ -6,7 +6,6 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly directory: string;
   readonly paint: Paint;
-  /** Writes an answer to standard output. */
   out(text: string): void;
   /** Writes errors and side remarks to standard error, away from readers of answers. */
   err(text: string): void;

@@ -28,7 +28,6 @@ export interface Given<Args, Options> {
   readonly args: Values<Args>;
   readonly options: Values<Options> & GlobalOptions;
   readonly terminal: Terminal;
-  /** Connects to Temporal for the time of `use`. */
   readonly session: <T>(use: (session: Session) => Promise<T>) => Promise<T>;
 }
 
@@ -124,7 +123,6 @@ export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boole
   return traits.exitCode;
 }
 
-/** Keeps commander's own words, without its prefix. */
 function usageError({ code, message }: CommanderError): CountersignError {
   if (code === 'commander.help') return new CountersignError('USAGE', 'A command is missing. See: countersign --help');
   const text = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');

@@ -359,7 +359,6 @@ function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {
   return directionsOf(setting, changedSetting(setting, { tool: '', ...change })).size > 0;
 }
 
-/** True if the operator names what the tool is now. */
 function isNamed({ definition: { hash } }: CatalogEntry, { hashes = [] }: ToolsChange): boolean {
   return hashes.some((prefix) => hash.startsWith(prefix));
 }
@@ -369,7 +368,6 @@ function noticeOf(entry: CatalogEntry, wanted: ToolsChange): Pick<ToolChange, 'a
   return isNoted ? { acknowledge: entry.definition.hash } : {};
 }
 
-/** @throws CountersignError `DEFINITION_CHANGED` */
 function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tenant: string): void {
   const { server, hashes = [], acknowledge } = wanted;
   const stale = hashes.find((prefix) => !entries.some(({ definition }) => definition.hash.startsWith(prefix)));

@@ -186,7 +186,6 @@ type Several = Pick<Given<typeof SEVERAL, object>, 'args' | 'session' | 'termina
   readonly options: BatchOptions;
 };
 
-/** @param ask has a person agree to an approval, once they have seen it */
 async function decideOne(
   { args: { run: runId, call }, options, session }: One,
   judged: Judged,
@@ -288,7 +287,6 @@ async function readableLedger(run: RunHandle): Promise<readonly LedgerEntry[]> {
   });
 }
 
-/** Says by the ledger how a call ended that does not wait. */
 function settledBefore(runId: string, callId: string, ledger: readonly LedgerEntry[]): CountersignError {
   const entries = ledger.filter(({ fact }) => 'callId' in fact && fact.callId === callId);
   const decisions = answersTo(callId, entries, 'decision.accepted');
@@ -413,7 +411,6 @@ async function openNamed(
   return requests;
 }
 
-/** @param isAsked true if a person is shown the plan and asked about it */
 export function notConfirmed(
   runId: string,
   { kind, requests, digest: shown }: BatchPlan,

@@ -65,7 +65,6 @@ function incomplete(runId: string, { seq, kind, reason }: LedgerFault, others: n
   return new CountersignError('LEDGER_BROKEN', message, { runId, seq, kind });
 }
 
-/** @throws CountersignError `USAGE` for an option that would have no effect */
 function assertMeant({
   export: format,
   json,

@@ -58,7 +58,6 @@ interface Showing {
   readonly group?: readonly string[];
 }
 
-/** @param isFiltered true if only what waits for somebody was listed */
 export function inboxAnswer(inbox: Inbox, isFiltered: boolean): Answer {
   const now = Date.now();
   const { runs, more, unread } = inbox;

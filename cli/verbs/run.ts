@@ -46,7 +46,6 @@ export const SHOW = verb({
   },
 });
 
-/** Prints ledger entries as they are written. Of a run that is stuck, what its history says is shown. */
 export const WATCH = verb({
   name: 'watch',
   summary: 'follow the events of a run as they happen',
@@ -176,7 +175,6 @@ export const SAY = verb({
   },
 });
 
-/** Sends the message. If the answer is lost, the error names the id under which the message counts once. */
 export async function sayTo(run: Pick<RunHandle, 'say'>, message: Say): Promise<Advance> {
   const { messageId } = message;
   return await sentUnder(`--message-id ${messageId}`, { messageId }, async () => await run.say(message));

@@ -24,7 +24,6 @@ import { type Answer, safeJson, verb } from '../session/verb.ts';
 import { resultText } from '../views/run.ts';
 import { pauseTeller, waitForResult } from './run.ts';
 
-/** The caller's own tokens, which are sealed here. */
 export const TOKENS = {
   authorization: option.pairs(
     '<server=VARIABLE>',

@@ -94,7 +94,6 @@ function namesCopy({ file, records, segment }: VerifyOptions): boolean {
   return [file, records, segment].some((source) => source !== undefined);
 }
 
-/** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
 async function whyBroken(
   runId: string,
   faults: readonly LedgerFault[],
@@ -107,7 +106,6 @@ async function whyBroken(
   return await session(async (opened) => brokenBy(opened, runId, compared)).catch(() => undefined);
 }
 
-/** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
 async function trustedOf(
   runId: string,
   options: VerifyOptions,
@@ -132,7 +130,6 @@ async function trustedOf(
   });
 }
 
-/** @param proofs undefined if signatures were not to be checked */
 function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined): ProofReport {
   return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
 }

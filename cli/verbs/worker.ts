@@ -20,7 +20,6 @@ import { locate, type Place, unreachable } from '../session/session.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
 import { trustText } from '../views/run.ts';
 
-/** Time that a starting worker waits for Temporal, unless `--deadline` says otherwise. */
 const WAIT_SECONDS = 120;
 
 const ROLE = choice<WorkerRole>(['all', 'runs', 'tools'], '<role>', 'what this process serves');

@@ -75,7 +75,6 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
   };
 }
 
-/** Lists what an import would change. @param connection parts of the connection that differ from the file */
 export function planAnswer(
   { tenant, server, policyVersion }: CatalogSnapshot,
   plan: ImportPlan,
@@ -204,7 +203,6 @@ function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.
 
 export interface Refreshed {
   readonly report: RefreshReport;
-  /** Names of tools. */
   readonly difference: Readonly<Record<'added' | 'missing' | 'returned' | 'changed', readonly string[]>>;
   readonly snapshot: CatalogSnapshot;
 }

@@ -112,7 +112,6 @@ export function shortName(name: string): string {
   return bounded(named(name), 200);
 }
 
-/** Lists foreign names, as many as fit into a line. */
 export function names(list: readonly string[], most = 20): string {
   const shown = list.slice(0, most).map(shortName).join(', ');
   return list.length > most ? `${shown}, and ${list.length - most} more` : shown;

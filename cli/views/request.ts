@@ -138,7 +138,6 @@ export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequ
   return { ...shown, edited: { ...edited, proposed: shownArguments({ arguments: edited.proposed, redact }) } };
 }
 
-/** Says how long an approval may be used; undefined if approvals do not lapse. */
 export function holds({ validForSeconds }: ApprovalRequest['approvers']): string | undefined {
   return given(validForSeconds, (seconds) => `for ${duration(seconds * 1_000)} after the last approval`);
 }
