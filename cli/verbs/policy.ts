@@ -34,11 +34,7 @@ const CHECK = verb({
     const settings = await loadPolicySettings(file ?? options.config, terminal);
     const { policy, serverUrls, channels } = settings;
     refuseRoutes(policy, channels);
-    const warnings = [
-      ...neverApplies(settings),
-      ...ruleWarnings(policy, Object.keys(serverUrls)),
-      ...approverWarnings(settings),
-    ];
+    const warnings = [...ruleWarnings(policy, Object.keys(serverUrls)), ...approverWarnings(settings)];
     const size = `${(policy.rules ?? []).length} rules, entries for ${Object.keys(policy.servers ?? {}).length} servers`;
     const many = warnings.length;
     const isFailure = options.strict === true && many > 0;
@@ -65,15 +61,6 @@ function refuseRoutes(policy: ClientSettings['policy'], channels: readonly strin
 
 function failed(message: string, facts: Readonly<Record<string, number>>): CountersignError {
   return new CountersignError('POLICY_CASES_FAILED', message, facts);
-}
-
-/** Warns of policy for servers that are not configured: runs and catalogs may still have them. */
-function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 'serverUrls'>): string[] {
-  return Object.keys(policy.servers ?? {}).flatMap((name) =>
-    Object.hasOwn(serverUrls, name)
-      ? []
-      : [`policy.servers.${name} applies only where a run or a catalog has a server of that name: none is configured.`],
-  );
 }
 
 const EXPLAIN = verb({

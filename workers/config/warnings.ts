@@ -29,7 +29,7 @@ export function warningsOf(config: Config): string[] {
   const said = (...checks: readonly ((config: Config, warn: Warn) => void)[]): string[] =>
     warned((warn) => checks.forEach((check) => check(config, warn)));
   return [
-    ...said(warnOfPolicyServers, warnOfCredentials, warnOfIssuer, warnOfUrls),
+    ...said(warnOfCredentials, warnOfIssuer, warnOfUrls),
     ...ruleWarnings(config.policy, Object.keys(config.servers)),
     ...approverWarnings(config),
     ...said(warnOfAdministrators, warnOfNamesakes),
@@ -39,17 +39,6 @@ export function warningsOf(config: Config): string[] {
 function warnOfIssuer({ issuer, health }: Config, warn: Warn): void {
   if (issuer !== undefined && health === undefined)
     warn(['issuer'], 'publishes its keys nowhere: no worker with this file has a health port (health.port).');
-}
-
-function warnOfPolicyServers({ policy, servers, egress }: Config, warn: Warn): void {
-  for (const name of Object.keys(policy.servers ?? {})) {
-    if (Object.hasOwn(servers, name)) continue;
-    const text =
-      egress.runServers.length === 0
-        ? `never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
-        : `applies only to runs that bring a server under the name ${name}: none is configured.`;
-    warn(['policy', 'servers', name], text);
-  }
 }
 
 function warnOfCredentials(config: Config, warn: Warn): void {
@@ -257,7 +246,7 @@ function takesAll(earlier: Place, later: Place): boolean {
 }
 
 function warnOfServers(
-  { rules = [], always = [], never = [] }: Organisation,
+  { rules = [], always = [], never = [], servers = {} }: Organisation,
   configured: readonly string[],
   warn: Warn,
 ): void {
@@ -269,6 +258,7 @@ function warnOfServers(
     look(['policy', 'rules', index, 'match', 'server'], match?.server ?? '*');
   for (const [list, entries] of Object.entries({ always, never }))
     for (const [index, entry] of entries.entries()) look(['policy', list, index], splitTool(entry).server);
+  for (const name of Object.keys(servers)) look(['policy', 'servers', name], name);
   for (const [index, { then, approvers, deadlineSeconds }] of rules.entries())
     if (then !== 'ask' && (approvers !== undefined || deadlineSeconds !== undefined))
       warn(['policy', 'rules', index], `says who decides or until when, and asks nobody: it says ${then}.`);
