@@ -100,8 +100,10 @@ export class EncryptionCodec implements PayloadCodec {
 
   async decode(payloads: Payload[]): Promise<Payload[]> {
     return payloads.map((payload) => {
-      if (text(payload?.metadata?.['encoding']) !== SEALED_ENCODING) return payload;
-      const id = text(payload.metadata?.['key-id']);
+      const [encoding, id] = ['encoding', 'key-id'].map((name) =>
+        Buffer.from(payload?.metadata?.[name] ?? []).toString(),
+      );
+      if (encoding !== SEALED_ENCODING) return payload;
       const key = this.#keys.find((entry) => entry.id === id)?.key;
       if (key === undefined) return this.#unreadable('sealed');
       try {
@@ -135,7 +137,7 @@ function seal(payload: Payload, id: string, key: Uint8Array): Payload {
     cipher.final(),
   ]);
   return {
-    metadata: { encoding: bytes(SEALED_ENCODING), 'key-id': bytes(id) },
+    metadata: { encoding: Buffer.from(SEALED_ENCODING), 'key-id': Buffer.from(id) },
     data: Buffer.concat([nonce, cipher.getAuthTag(), body]),
   };
 }
@@ -152,12 +154,4 @@ function open({ data }: Payload, key: Uint8Array): Payload {
     metadata: Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, Buffer.from(value, 'base64')])),
     data: plain.subarray(4 + headLength),
   };
-}
-
-function bytes(value: string): Uint8Array {
-  return new TextEncoder().encode(value);
-}
-
-function text(value: Uint8Array | null | undefined): string {
-  return value === null || value === undefined ? '' : new TextDecoder().decode(value);
 }

@@ -100,8 +100,8 @@ class Drain {
   readonly #asked = new Map<string, string>();
   /** Workflow id → its execution under way, and when that was asked. */
   readonly #underWay = new Map<string, { readonly runId: string; readonly at: number }>();
-  readonly #kept = new Map<string, string>();
-  readonly #unread = new Map<string, string>();
+  readonly #kept = new Map<string, Drained['kept'][number]>();
+  readonly #unread = new Map<string, Drained['unread'][number]>();
   /** Those under way whose next execution belongs to no build yet. */
   readonly #begun = new Set<string>();
   readonly #unmoved = new Set<string>();
@@ -125,8 +125,7 @@ class Drain {
       await this.#leave().catch(() => undefined);
       throw error;
     }
-    const kept = withReasons(this.#kept);
-    const unread = withReasons(this.#unread);
+    const [kept, unread] = [[...this.#kept.values()], [...this.#unread.values()]];
     left += await this.#leave();
     const unmoved = [...this.#unmoved];
     // Visibility may not list these yet.
@@ -228,13 +227,14 @@ class Drain {
   }
 
   async #mayGo(execution: ExecutionId, mayMove: NonNullable<DrainOptions['mayMove']>): Promise<boolean> {
+    const { workflowId } = execution;
     try {
       const reason = await mayMove(execution, this.#route.current);
-      if (reason !== undefined) this.#kept.set(execution.workflowId, reason);
+      if (reason !== undefined) this.#kept.set(workflowId, { workflowId, reason });
       return reason === undefined;
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== 'ENGINE_UNAVAILABLE') throw error;
-      this.#unread.set(execution.workflowId, error.message);
+      this.#unread.set(workflowId, { workflowId, reason: error.message });
       return false;
     }
   }
@@ -307,8 +307,4 @@ class Drain {
     if (failures.length > 0) throw failures[0];
     return left;
   }
-}
-
-function withReasons(found: ReadonlyMap<string, string>): Drained['kept'] {
-  return [...found].map(([workflowId, reason]) => ({ workflowId, reason }));
 }
