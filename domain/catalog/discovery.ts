@@ -127,11 +127,8 @@ function differences(before: JsonValue | undefined, after: JsonValue | undefined
       differences(own(was, name), own(is, name), atTop ? shown(name) : `${path}.${shown(name)}`),
     );
   }
-  if (
-    before === undefined ? after === undefined : after !== undefined && canonicalJson(before) === canonicalJson(after)
-  )
-    return [];
-  return [{ path, ...defined({ before, after }) }];
+  const difference = defined({ before, after });
+  return canonicalJson({ value: before }) === canonicalJson({ value: after }) ? [] : [{ path, ...difference }];
 }
 
 function shown(name: string): string {

@@ -57,16 +57,8 @@ export function catalogFile({ tenant, server, policyVersion, connection, entries
 }
 
 /** An exported entry states the whole policy of a tool, so absent rules become null. */
-export function wantedTool({ enabled, requiresApproval, denied, definition, ...rules }: FiledTool): WantedTool {
-  const { approvers, deadlineSeconds } = rules;
-  return {
-    enabled,
-    requiresApproval,
-    denied,
-    approvers: approvers ?? null,
-    deadlineSeconds: deadlineSeconds ?? null,
-    ...defined({ definition }),
-  };
+export function wantedTool(filed: FiledTool): WantedTool {
+  return { ...filed, approvers: filed.approvers ?? null, deadlineSeconds: filed.deadlineSeconds ?? null };
 }
 
 export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap<string, WantedTool>): ImportPlan {
