@@ -204,12 +204,8 @@ export interface Edit {
 /** The judgement of a call that policy allows or asks about; its tool is known. */
 export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
 
-interface Common {
-  readonly call: ProposedCall;
-}
-
 /** The fields of a judged call, whatever it waits for. */
-export interface Resolved extends Common {
+export interface Resolved extends Pick<Proposed, 'call'> {
   readonly judgement: ResolvedJudgement;
   readonly attempts: number;
   /** Call id of the first call of the turn with the same tool and arguments. */
@@ -258,11 +254,12 @@ export interface ServerTask {
 }
 
 /** The model proposed the call; policy has not judged it yet. */
-export interface Proposed extends Common {
+export interface Proposed {
   readonly status: 'proposed';
+  readonly call: ProposedCall;
 }
 
-export interface Settled extends Common {
+export interface Settled extends Pick<Proposed, 'call'> {
   readonly status: 'settled';
   readonly outcome: Outcome;
   readonly judgement?: Judgement;

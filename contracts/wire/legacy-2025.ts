@@ -4,6 +4,7 @@
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';
+import type { LedgerFact } from '../schemas/ledger.ts';
 import type { HeldQuestions } from '../schemas/legacy-2025.ts';
 import type { Grant } from '../schemas/run-spec.ts';
 import type { ServerBinding } from '../schemas/tool.ts';
@@ -28,13 +29,7 @@ export type HeldWord =
   | { readonly kind: 'answered'; readonly provided: ProvisionProof };
 
 /** The answer that a worker finally gave its server to one round of questions. */
-export interface HeldTold {
-  /** Number of the round in the run's request. */
-  readonly round: number;
-  readonly told: 'accept' | 'decline' | 'cancel';
-  /** Why the server got another answer than people gave, or may not have heard it. */
-  readonly code?: string;
-}
+export type HeldTold = Readonly<Pick<Extract<LedgerFact, { kind: 'input.told' }>, 'round' | 'told' | 'code'>>;
 
 export interface BegunTask {
   /** Task, session, and the authorization that began it; only workers of the zone open the text. */

@@ -88,12 +88,10 @@ export interface ProvisionProof extends PauseProof<InputPause> {
 export interface AuthorizationProof extends PauseProof {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
   /** The other consents, if one was not enough, with the times at which the run took them. */
-  readonly further?: readonly ConsentProof[];
-}
-
-export interface ConsentProof {
-  readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
-  readonly decidedAt: string;
+  readonly further?: readonly {
+    readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
+    readonly decidedAt: string;
+  }[];
 }
 
 /** The authorization that would let the server take the call, and who can give it. */

@@ -75,20 +75,14 @@ export interface JudgeResult {
   readonly judgements: readonly Judgement[];
 }
 
-/** The messages before `tail`, by number and chained digest, with the newest stored segment. */
-export interface TranscriptBase {
-  readonly length: number;
-  readonly digest: string;
-  readonly segment?: ArtifactRef;
-}
-
 export interface ModelStepInput {
   readonly run: RunIdentity;
   /** Temporal run whose `transcript` query returns what this worker has not cached. */
   readonly runId: string;
   readonly model: string;
   readonly turn: number;
-  readonly base: TranscriptBase;
+  /** The messages before `tail`, by number and chained digest, with the newest stored segment. */
+  readonly base: { readonly length: number; readonly digest: string; readonly segment?: ArtifactRef };
   readonly tail: readonly Message[];
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;

@@ -67,19 +67,13 @@ export interface StretchResult extends StretchRecord {
   readonly failed?: CodedFailure;
 }
 
-/** When a run was prepared, and when its tools had been listed: epoch ms of the worker's clock. */
-export interface BegunTimes {
-  readonly prepared: number;
-  readonly listed: number;
-}
-
 /** Work of a run's first activity. A worker of both roles also lists the tools, and takes the first stretch. */
 export interface BeginRecord extends StretchRecord {
   readonly prepared?: PreparedRun;
   /** The lists of all servers, in the order of the spec; absent if the run is to list them itself. */
   readonly found?: readonly Discovery[];
-  /** Set with `found`. */
-  readonly times?: BegunTimes;
+  /** Set with `found`: when the run was prepared, and its tools had been listed; epoch ms of the worker's clock. */
+  readonly times?: { readonly prepared: number; readonly listed: number };
 }
 
 /** How far a call under way has come, as its server reported it (`notifications/progress`). */
@@ -97,12 +91,5 @@ export interface StretchBeat extends BeginRecord {
   readonly progress?: readonly ReportedProgress[];
 }
 
-/** Answer of the first activity: the prepared run, and what else was done in it. `failed` is that of a stretch. */
-export type BegunRun = PreparedRun & {
-  readonly found?: readonly Discovery[];
-  /** Set with `found`. */
-  readonly times?: BegunTimes;
-  readonly turns?: readonly StretchedTurn[];
-  /** The failure in the result of a stretch; without turns it is about the first step. */
-  readonly failed?: CodedFailure;
-};
+/** Answer of the first activity: the prepared run, and what else was done. Without turns `failed` is of the first step. */
+export type BegunRun = PreparedRun & Pick<BeginRecord, 'found' | 'times'> & Partial<StretchResult>;

@@ -6,7 +6,7 @@ import type { JsonObject } from '../schemas/json.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';
 import type { Grant, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
-import type { ServerBinding, ToolAnnotations } from '../schemas/tool.ts';
+import type { ServerBinding, ToolDefinition } from '../schemas/tool.ts';
 import type { BegunTask, HeldTold } from './legacy-2025.ts';
 import type { ResultRoom, RunIdentity, SignedSpec, ToolsetRef } from './identity.ts';
 import type {
@@ -74,10 +74,8 @@ export interface ResumeInput extends DispatchInput {
 }
 
 /** The parts of a definition that a request shows, and the definition's hash. */
-export interface ShownDefinition {
+export interface ShownDefinition extends Readonly<Pick<ToolDefinition, 'description' | 'annotations'>> {
   readonly hash: string;
-  readonly description?: string | undefined;
-  readonly annotations?: ToolAnnotations | undefined;
 }
 
 export type DispatchResult =

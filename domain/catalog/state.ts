@@ -16,12 +16,6 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 
-/** An answered message, remembered so that a resent message gets the same answer. */
-export interface AnsweredMessage {
-  readonly ack: CatalogAck;
-  readonly digest: string;
-}
-
 type Shown = 'status' | 'connection' | 'revision' | 'policyVersion' | 'refreshes' | 'lastRefresh' | 'newTools';
 
 /** `newTools` is the organisation's rule at the time of the last message. */
@@ -30,7 +24,8 @@ export interface Catalog extends CatalogIdentity, Readonly<Pick<CatalogSnapshot,
   readonly listings: Readonly<Record<string, ArtifactRef>>;
   readonly pending: readonly PendingChange[];
   readonly changesOpened: number;
-  readonly answered: readonly AnsweredMessage[];
+  /** The newest answers, so that a resent message gets the same one; `digest` is of the message. */
+  readonly answered: readonly { readonly ack: CatalogAck; readonly digest: string }[];
 }
 
 export interface CatalogChange {

@@ -1,11 +1,6 @@
 /** Routes of single calls: make one, and ask what became of it. */
-import {
-  CallQuery,
-  type ShownCall,
-  ShownCall as Shown,
-  StartCall,
-  StartedCall,
-} from '../../contracts/schemas/http/calls.ts';
+import { type ShownCall, ShownCall as Shown, StartCall, StartedCall } from '../../contracts/schemas/http/calls.ts';
+import { ResultQuery } from '../../contracts/schemas/http/records.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { answerIn } from '../../client/run/single-call.ts';
 import { askerOf, keyOf, type Server } from '../http/server.ts';
@@ -62,7 +57,7 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
       operationId: 'readCall',
       summary: 'Read what became of a call; with waitSeconds, wait for its end',
       params: RunPath,
-      querystring: CallQuery,
+      querystring: ResultQuery,
       answer: [Shown, 'The call'],
     },
     async (asker, { params, query }) => await shown(asker, params.runId, query.waitSeconds),

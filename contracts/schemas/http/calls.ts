@@ -3,19 +3,14 @@ import { z } from 'zod';
 import { RunId, StartRun } from '../http-api.ts';
 import { CallSpec } from '../run-spec.ts';
 import { CallAnswer } from '../run-state.ts';
-import { RunEnd } from './records.ts';
-
-/** Seconds for which an answer waits for the end of the call. */
-const waitSeconds = z.coerce.number().int().min(1).max(30).default(1);
+import { ResultQuery, RunEnd } from './records.ts';
 
 /** Without `initiator` and `signature`: who calls is who asks. */
 export const StartCall = CallSpec.omit({ initiator: true, signature: true }).extend({
   runId: StartRun.shape.runId,
-  waitSeconds,
+  ...ResultQuery.shape,
 });
 export type StartCall = z.infer<typeof StartCall>;
-
-export const CallQuery = z.strictObject({ waitSeconds });
 
 export const ShownCall = z.strictObject({
   runId: RunId,

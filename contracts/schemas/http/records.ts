@@ -24,6 +24,7 @@ export const MessagePage = z.strictObject({
 export type MessagePage = z.infer<typeof MessagePage>;
 
 export const ResultQuery = z.strictObject({
+  /** Time for which the answer waits for the end. */
   waitSeconds: z.coerce.number().int().min(1).max(30).default(1),
 });
 export const RunEnd = z.strictObject({
