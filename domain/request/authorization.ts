@@ -11,8 +11,7 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { Authorized } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
-import { isMet, isSamePerson, isWanted, type Voter } from '../policy/approvers.ts';
-import { isSameVoice } from '../signing/message.ts';
+import { isMet } from '../policy/approvers.ts';
 import {
   type Change,
   type Dispatched,
@@ -26,9 +25,10 @@ import {
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
-import { namedIn, voterOf } from './decision.ts';
+import { namedIn, refuseSurplus, voterOf } from './decision.ts';
 import { outcomeFact } from './digest.ts';
 import { answerFact, remembering, resumed } from './pause.ts';
+import { refuseSameKey } from './signed-answer.ts';
 
 /** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
@@ -85,38 +85,12 @@ export function refuseAuthorization(
       { callId, path: 'grant.jwe' },
     );
   }
-  return refuseConsent(state, answer, at) ?? refuseVoice(state, answer, trust);
-}
-
-/** If several must consent, each person counts once, while one more of their group is needed. */
-function refuseConsent(state: WaitingForAnswer, answer: SignedAuthorization, at: number): Refusal | undefined {
-  const { callId, approver } = answer;
-  const { approvers } = state.request;
-  const own = state.agreed?.find(({ answer: { approver: other } }) => isSamePerson(approvers, other.id, approver.id));
-  if (own !== undefined) {
-    const decidedAt = new Date(own.decidedAt).toISOString();
-    const message = `${approver.id} consented for call ${callId} at ${decidedAt}; others must consent, too.`;
-    return refuse('ALREADY_DECIDED', message, { callId, decidedBy: approver.id, decidedAt });
-  }
-  if (isWanted(approvers, votersOf(state), voterOf(state, answer, at))) return undefined;
-  const message = `Enough of those like ${approver.id} have consented for call ${callId}; others are needed.`;
-  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
-}
-
-/** In trust mode `signed`, answers with the same key count as one, as for approvals. */
-function refuseVoice(
-  { agreed = [] }: WaitingForAnswer,
-  { callId, signature = '' }: SignedAuthorization,
-  trust: Pick<TrustSet, 'keys'> | undefined,
-): Refusal | undefined {
-  const earlier = agreed.map(({ answer }) => answer.signature ?? '');
-  if (trust === undefined || !isSameVoice(trust, earlier, signature)) return undefined;
-  const message = `Somebody has consented for call ${callId} with the same key; one key is one voice, and another one is needed.`;
-  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
-}
-
-function votersOf(state: WaitingForAnswer): Voter[] {
-  return (state.agreed ?? []).map(({ answer, decidedAt }) => voterOf(state, answer, decidedAt));
+  const earlier = (state.agreed ?? []).map((each) => each.answer);
+  const agreed = (state.agreed ?? []).map(({ answer: { approver: by }, decidedAt }) => ({ approver: by, decidedAt }));
+  return (
+    refuseSurplus(state, agreed, answer, at, 'consented for') ??
+    (trust && refuseSameKey(trust, earlier, answer, 'consented for'))
+  );
 }
 
 /** Records an admitted answer. @param at epoch ms */
@@ -128,11 +102,12 @@ export function authorize(
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
   const { state } = due;
-  const isPartial =
-    answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), voterOf(state, answer, at)]);
+  const { agreed = [] } = state;
+  const voters = [...agreed, { answer, decidedAt: at }].map((each) => voterOf(state, each.answer, each.decidedAt));
+  const isPartial = answer.kind === 'consent' && !isMet(state.request.approvers, voters);
   const facts = [...due.facts, authorizedFact(state, answer, isPartial)];
   if (isPartial) {
-    const asking = { ...state, agreed: [...(state.agreed ?? []), { answer, decidedAt: at }] };
+    const asking = { ...state, agreed: [...agreed, { answer, decidedAt: at }] };
     return { ...remembering(replaceCall(run, asking), 'authorization', answer, at), facts };
   }
   if (answer.kind === 'decline') {

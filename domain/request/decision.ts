@@ -124,7 +124,6 @@ export function admit(
   return refuseRemember(run, state, decision, decision.remember, now) ?? admission;
 }
 
-/** If several must agree, each person counts once, and only while one more of their group is needed. */
 function refuseVote(
   state: WaitingForConsent,
   decision: Exclude<Decision, { kind: 'extend' }>,
@@ -132,30 +131,38 @@ function refuseVote(
 ): Refusal | undefined {
   const { votes = [], request } = state;
   const { kind, callId, approver } = decision;
-  const own = votes.find((vote) => isSamePerson(request.approvers, vote.decision.approver.id, approver.id));
-  if (kind === 'withdraw')
-    return own === undefined
-      ? refuse('REQUEST_NOT_OPEN', `${approver.id} has not agreed to call ${callId}; there is nothing to take back.`, {
-          callId,
-        })
-      : undefined;
+  if (kind === 'withdraw') {
+    if (votes.some((vote) => isSamePerson(request.approvers, vote.decision.approver.id, approver.id))) return undefined;
+    const message = `${approver.id} has not agreed to call ${callId}; there is nothing to take back.`;
+    return refuse('REQUEST_NOT_OPEN', message, { callId });
+  }
   // An edit is another proposal, on which nobody has voted yet.
   if (kind === 'reject' || kind === 'respond' || isEdit(decision)) return undefined;
+  const agreed = votes.map((vote) => ({ approver: vote.decision.approver, decidedAt: vote.decidedAt }));
+  return refuseSurplus(state, agreed, decision, now, 'agreed to', ' To agree anew, take it back first (withdraw).');
+}
+
+/** If several must agree, each person counts once, and only while one more of their group is needed. */
+export function refuseSurplus(
+  state: Pick<Asking, 'request'>,
+  agreed: readonly { readonly approver: Approver; readonly decidedAt: number }[],
+  answer: Pick<Decision, 'callId' | 'approver'>,
+  now: number,
+  did: 'agreed to' | 'consented for',
+  hint = '',
+): Refusal | undefined {
+  const { callId, approver } = answer;
+  const { approvers } = state.request;
+  const own = agreed.find((each) => isSamePerson(approvers, each.approver.id, approver.id));
   if (own !== undefined) {
     const decidedAt = new Date(own.decidedAt).toISOString();
-    return refuse(
-      'ALREADY_DECIDED',
-      `${approver.id} agreed to call ${callId} at ${decidedAt}; others must agree too. To agree anew, take it back first (withdraw).`,
-      { callId, decidedBy: approver.id, decidedAt },
-    );
+    const message = `${approver.id} ${did} call ${callId} at ${decidedAt}; others must do so, too.${hint}`;
+    return refuse('ALREADY_DECIDED', message, { callId, decidedBy: approver.id, decidedAt });
   }
-  const agreed = votes.map((vote) => voterOf(state, vote.decision, vote.decidedAt));
-  if (isWanted(request.approvers, agreed, voterOf(state, decision, now))) return undefined;
-  return refuse(
-    'APPROVER_NOT_ENTITLED',
-    `Enough of those like ${approver.id} have agreed to call ${callId}; others are needed.`,
-    { callId },
-  );
+  const voters = agreed.map((each) => voterOf(state, each, each.decidedAt));
+  if (isWanted(approvers, voters, voterOf(state, answer, now))) return undefined;
+  const message = `Enough of those like ${approver.id} have ${did} call ${callId}; others are needed.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
 /** Approver and time since the opening: both decide for which list of the rule the vote counts. @param at epoch ms */

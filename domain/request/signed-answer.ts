@@ -64,12 +64,22 @@ export function admitSigned(
   if (admission.kind !== 'accept') return admission;
   // An edit clears the former votes, so its signer is the first to vote.
   if (isEdit(decision)) return admission;
-  const { callId, signature = '' } = decision;
   const heavy = refuseHeavy(admission.state, decision);
   if (heavy !== undefined) return heavy;
   if (decision.kind !== 'approve') return admission;
-  const earlier = (admission.state.votes ?? []).map((vote) => vote.decision.signature ?? '');
-  if (!isSameVoice(trust, earlier, signature)) return admission;
-  const message = `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`;
+  const earlier = (admission.state.votes ?? []).map((vote) => vote.decision);
+  return refuseSameKey(trust, earlier, decision, 'agreed to') ?? admission;
+}
+
+/** Answers with the same key count as one. */
+export function refuseSameKey(
+  trust: Trusted,
+  earlier: readonly { readonly signature?: string }[],
+  { callId, signature = '' }: Pick<SignedDecision, 'callId' | 'signature'>,
+  did: 'agreed to' | 'consented for',
+): Refusal | undefined {
+  const signatures = earlier.map((each) => each.signature ?? '');
+  if (!isSameVoice(trust, signatures, signature)) return undefined;
+  const message = `Somebody has ${did} call ${callId} with the same key; one key is one voice, and another one is needed.`;
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
