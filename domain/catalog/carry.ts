@@ -34,7 +34,6 @@ export const CATALOG_BYTES = 1_048_576;
 const MOST_CARRIED = 100;
 const MOST_CARRIED_BYTES = 524_288;
 
-/** Refuses a change that would make the catalog too large to carry, or a ledger entry too large to read. */
 export function overLimit({ catalog, facts }: CatalogChange): Refusal | undefined {
   const { server, connection, entries, listings, pending } = catalog;
   if (bytesOf({ connection, entries, listings, pending }) > CATALOG_BYTES)

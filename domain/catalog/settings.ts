@@ -139,7 +139,6 @@ function shown(tool: string): string {
   return bounded(visible(tool), 128);
 }
 
-/** A change of one tool's policy has a direction: it loosens, tightens, or does both. */
 export type Direction = 'loosens' | 'tightens';
 
 export function changedSetting(before: ToolSetting, change: ToolChange): ToolSetting {
@@ -187,7 +186,6 @@ export function rightsOf(rules: CatalogRules, by: Approver): ReadonlySet<Catalog
   return new Set(rules.administrators.filter((who) => isNamedIn(rules, who, by)).flatMap(({ may }) => may));
 }
 
-/** Returns the first missing right, for the refusal; undefined if the person has all of them. */
 export function missingRight(
   rules: CatalogRules,
   by: Approver,

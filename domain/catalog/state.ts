@@ -102,7 +102,6 @@ export function entryOf(catalog: Pick<Catalog, 'entries'>, tool: string): Catalo
   return catalog.entries.find(({ name }) => name === tool);
 }
 
-/** True if the server has changed the tool since an operator acknowledged it. */
 export function hasDrifted({ definition, acknowledged }: CatalogEntry): boolean {
   return acknowledged?.hash !== definition.hash;
 }

@@ -104,7 +104,6 @@ export function describeSend(callId: string, { callId: sent, at, runId, ending }
   );
 }
 
-/** The text for a discarded history that Temporal no longer has. */
 export function describeForgotten(): string {
   return (
     'The run was reset, and Temporal has not kept all of its history: ' +

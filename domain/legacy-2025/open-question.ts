@@ -117,7 +117,6 @@ export function backInFlight(state: AskingOnConnection, last: QuestionProgress['
   };
 }
 
-/** Closes an open question that nobody answered: its time is over, or nobody waits for it. */
 export function elicitationClosed(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
   return move(run, callId, ['asking-on-connection'], (state) => {
     const { deadline } = state.request;

@@ -84,7 +84,6 @@ function nextQuestion(
   return Math.max(now + 1, Math.min(Math.round(now + wait), until));
 }
 
-/** True once the run gives the task up, whatever the server says. */
 export function isOverdue({ task }: OnTask, now: number): boolean {
   return now >= task.until;
 }

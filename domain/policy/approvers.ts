@@ -47,7 +47,6 @@ export function isSamePerson(compared: Compared, one: string, other: string): bo
   return personOf(compared, one) === personOf(compared, other);
 }
 
-/** True if one of these lists names the person, by id or by group. */
 export function isNamedIn(compared: Compared, { ids, groups }: People, person: Approver): boolean {
   return (
     ids.some((id) => isSamePerson(compared, id, person.id)) || groups.some((group) => person.groups.includes(group))
@@ -64,7 +63,6 @@ export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
 }
 
-/** True if these people together have met every clause. */
 export function isMet(rule: ApproverRule, voters: readonly Voter[]): boolean {
   return canBeMet(rule) && rule.allOf.every((clause) => missing(rule, clause, voters) === 0);
 }

@@ -136,7 +136,6 @@ function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask:
   return rules.some((rule) => rule.neverRemember === true && matchOf(rule, tool, ask) !== false);
 }
 
-/** Returns who is told by the organisation's rules that ask; undefined if none of them says so. */
 function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
   const stated = asked.flatMap(({ layer, entry }) => (layer === 'organisation' ? [entry?.notify] : []));
   const routes = stated.filter((each) => each !== undefined);

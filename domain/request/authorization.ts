@@ -105,19 +105,16 @@ export function authorize(
   const { agreed = [] } = state;
   const voters = [...agreed, { answer, decidedAt: at }].map((each) => voterOf(state, each.answer, each.decidedAt));
   const isPartial = answer.kind === 'consent' && !isMet(state.request.approvers, voters);
-  const facts = [...due.facts, authorizedFact(state, answer, isPartial)];
-  if (isPartial) {
-    const asking = { ...state, agreed: [...agreed, { answer, decidedAt: at }] };
-    return { ...remembering(replaceCall(run, asking), 'authorization', answer, at), facts };
-  }
+  const recorded = (after: Run, ...more: readonly LedgerFact[]): Change & { readonly ack: PauseAck } => ({
+    ...remembering(after, 'authorization', answer, at),
+    facts: [...due.facts, authorizedFact(state, answer, isPartial), ...more],
+  });
+  if (isPartial) return recorded(replaceCall(run, { ...state, agreed: [...agreed, { answer, decidedAt: at }] }));
   if (answer.kind === 'decline') {
     const by = namedIn([state.request.approvers], answer.approver);
     const outcome = { kind: 'rejected', by: answer.approver.id, reason: answer.reason } as const;
     const ended = settled(state, outcome, undefined, { status: 'resolved', by, at });
-    return {
-      ...remembering(replaceCall(run, ended), 'authorization', answer, at),
-      facts: [...facts, outcomeFact(answer.callId, ended.outcome)],
-    };
+    return recorded(replaceCall(run, ended), outcomeFact(answer.callId, ended.outcome));
   }
   const { definitionHash } = state.judgement.target;
   // Sound: the answer was admitted to a request of this kind.
@@ -126,10 +123,7 @@ export function authorize(
   const given: Authorized = { answer, decidedAt: at, request, definitionHash, ...further };
   const next = { ...resumed(state, state.retry), authorized: [...(state.authorized ?? []), given] };
   const resumedRun = replaceCall(run, next);
-  return {
-    ...remembering(answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun, 'authorization', answer, at),
-    facts,
-  };
+  return recorded(answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun);
 }
 
 /** Applies a new grant to later calls to that server. A call in flight there keeps the one that it was sent with. */

@@ -39,14 +39,11 @@ import {
   type WaitingForConsent,
   withoutComment,
 } from '../state/run.ts';
-import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
+import { byteLength, hashOf, sha256Hex, shortHashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
 import { digestOf, outcomeFact } from './digest.ts';
 import { refuseRemember } from './standing.ts';
-
-/** Characters kept of the hash of each accepted decision. */
-const HASH_CHARACTERS = 32;
 
 export type AdmissionOf<State, Ack> =
   | { readonly kind: 'accept'; readonly state: State }
@@ -230,7 +227,7 @@ export function answeredBy(
 
 /** The signature is left out: the same decision signed anew counts as the same. */
 function messageOf({ signature: _, ...decision }: SignedDecision): string {
-  return hashOf(decision).slice(0, HASH_CHARACTERS);
+  return shortHashOf(decision);
 }
 
 export function acceptedFact(
@@ -300,7 +297,6 @@ export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
 
-/** The update that answers a request, by what the request is about. */
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
   outcome: 'resolveOutcome (countersign resolve)',
   input: 'provideInput (countersign answer)',

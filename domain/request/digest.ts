@@ -54,13 +54,10 @@ export function definitionHash({ taskSupport, ...definition }: ToolDefinition): 
   return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }
 
-interface NamedGrant {
-  readonly server: string;
-  readonly ref?: string;
-}
-
 /** Hashes a spec with defaults applied, without ciphertexts: sealing a token twice gives two of them. */
-export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly NamedGrant[] }): string {
+export function specHash(
+  spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly { readonly server: string; readonly ref?: string }[] },
+): string {
   // The signature is left out: a spec signed anew is the same spec.
   return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
 }
@@ -97,7 +94,6 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
   };
 }
 
-/** Returns the digest under which a request is shown in the Temporal run `ids.runId`. */
 export function digestOf({ request, call, judgement }: Request, ids: RunIds): string {
   return requestDigest({
     ...ids,

@@ -58,7 +58,6 @@ function newsOf(events: readonly MessageEvent[]): MessageEvent | undefined {
   return opening ?? events.at(-1);
 }
 
-/** A request as its run has it, with what says who may be told of it. */
 export interface FoundRequest {
   readonly told: ToldRequest;
   readonly approvers: ApproverRule;

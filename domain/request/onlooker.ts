@@ -26,7 +26,6 @@ export interface SeenRun {
   readonly initiator: string;
 }
 
-/** True if the person may see the run and all of its requests. */
 export function seesRun({ tenant, initiator }: SeenRun, person: Onlooker): boolean {
   return tenant === person.tenant && (person.seesAll || isSamePerson(person, initiator, person.id));
 }

@@ -72,7 +72,6 @@ function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolut
   });
 }
 
-/** Refuses a recorded result over `limits.resultBytes`. */
 export function refuseLongResult(
   resolution: SignedResolution,
   limits: Pick<Limits, 'resultBytes'>,

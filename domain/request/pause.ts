@@ -32,14 +32,13 @@ import {
   sendable,
   type WaitingForAnswer,
 } from '../state/run.ts';
-import { hashOf } from '../text/canonical.ts';
+import { shortHashOf } from '../text/canonical.ts';
 import { refuse } from '../text/refusal.ts';
 import { instantOf } from './deadline.ts';
 import { type AdmissionOf, admitTo, namedIn, voterOf } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
 
-/** Calls that wait for an answer about `P`. */
 export type Paused<P extends Pause = Pause> = WaitingForAnswer<P> | (InputPause extends P ? AskingOnConnection : never);
 
 export interface Pausing {
@@ -85,7 +84,6 @@ export function resumed(state: WaitingForAnswer, retry?: Retry): Cleared | Appro
   return sendable({ ...resolved, asked: request.generation, holds: { count: attempts }, ...said }, consent);
 }
 
-/** Pauses a call in flight; a call in any other state stays unchanged. */
 export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausing, ids: RunIds): Change {
   return move(run, callId, DISPATCHED, (state) => {
     const call = paused(state, about, pausing);
@@ -135,7 +133,7 @@ export function remembering(
 
 /** The signature is left out: the same answer signed anew counts as the same. */
 function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): string {
-  return hashOf({ asked, answer }).slice(0, 32);
+  return shortHashOf({ asked, answer });
 }
 
 type AnswerFact = Extract<LedgerFact, { kind: 'outcome.resolved' | 'input.provided' | 'authorization.given' }>;

@@ -12,7 +12,6 @@ import { permits } from './decision.ts';
 /** The decisions on consent; `edit` is an approval of other arguments. `answer` is whatever `about` asks for. */
 export type Permission = Decision['kind'] | 'edit' | 'answer';
 
-/** The part of a request that says what may be done about it. */
 export type Decidable = Pick<
   ApprovalRequest,
   'status' | 'approvers' | 'openedAt' | 'deadline' | 'extensions' | 'votes' | 'asItIs'

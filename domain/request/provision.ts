@@ -81,7 +81,6 @@ function responsesOf(provision: SignedProvision, { requests }: InputPause): Read
   return Object.fromEntries(Object.keys(requests).map((key) => [key, { action }]));
 }
 
-/** Refuses an answer that does not fit the questions, or for which there is no room. */
 export function refuseProvision(
   run: Run,
   { request, input }: Paused<InputPause>,
@@ -141,7 +140,6 @@ function withProvided(state: WaitingForAnswer<InputPause>, fresh: Provided): Sen
   return { ...sendable, input: { ...input, provided: [...kept, fresh] } };
 }
 
-/** Hash of the answers; undefined if the person declined or cancelled. */
 export function responsesHash(provision: SignedProvision): string | undefined {
   return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
 }

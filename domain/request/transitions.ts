@@ -42,7 +42,6 @@ export function dispatched(run: Run, callId: string): Change | undefined {
   };
 }
 
-/** Ends a call with an outcome; a settled call stays as it is. */
 export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenEvidence): Change {
   const state = callOf(run, callId);
   if (state === undefined || state.status === 'settled') return { run, facts: [] };

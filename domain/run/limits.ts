@@ -96,7 +96,6 @@ export function costOf({ input, output }: ModelPrice, { inputTokens, outputToken
   return Number((exact + MILLION - 1n) / MILLION);
 }
 
-/** Returns the spend of a run for display; absent if its model has no price. */
 export function spentOf({ spent }: Run, price: ModelPrice | undefined): { readonly spent?: Spent } {
   return spent === undefined || price === undefined ? {} : { spent: { millionths: spent, currency: price.currency } };
 }
@@ -176,7 +175,6 @@ function keyOf(state: CallState): string | undefined {
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the rest is for those under way. */
 export const MOST_UPDATES = 1_500;
 
-/** Everything that an execution has used up so far. */
 export interface Taken {
   /** Set if a `nudge` signal asked for a new execution. */
   readonly nudged: boolean;

@@ -7,7 +7,7 @@ import { elicitationClosed } from '../legacy-2025/open-question.ts';
 import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { askingCalls, type Change, isSendable, MOST_ANSWERED, type Run } from '../state/run.ts';
-import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
+import { byteLength, sha256Hex, shortHashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 /**
@@ -18,9 +18,6 @@ export const MOST_QUEUED = 393_216;
 
 /** Most messages that may wait. They travel with the run, and one that cannot be carried hands over no more. */
 export const MOST_MESSAGES = 500;
-
-/** Characters kept of the hash of each heard message. */
-const HASH_CHARACTERS = 32;
 
 /** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
@@ -113,5 +110,5 @@ export function unqueued(run: Run): Run {
 }
 
 function hashOfSaid({ text, from, interrupt }: Say): string {
-  return hashOf({ text, from, interrupt }).slice(0, HASH_CHARACTERS);
+  return shortHashOf({ text, from, interrupt });
 }

@@ -81,7 +81,6 @@ function newest(links: readonly Link[]): readonly Link[] {
   return kept;
 }
 
-/** Returns the newest link that allows reading this resource. */
 export function linkTo({ links = [] }: Run, server: string, { uri }: JsonObject): Link | undefined {
   return links.find((link) => link.server === server && link.uri === uri);
 }

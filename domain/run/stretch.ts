@@ -46,7 +46,6 @@ export function stretchState(run: Run, counts: boolean): StretchState {
   };
 }
 
-/** The run as an attempt of a stretch knows it. */
 export function stretchRun({ startedAt, turn, totalCalls, usage, spent, tally }: StretchState): Run {
   return { ...startRun(startedAt), turn, totalCalls, usage, ...defined({ spent, tally }) };
 }
@@ -92,7 +91,6 @@ export function isConcluded(result: DispatchResult | undefined): result is Extra
   return result?.kind === 'ended' && result.outcome.kind !== 'unknown' && result.authorization === undefined;
 }
 
-/** True if the turn is over: each call has a result that needs nothing more. */
 export function isOver({ calls }: StretchedTurn): boolean {
   return calls !== undefined && calls.every(({ result }) => isConcluded(result));
 }

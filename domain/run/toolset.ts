@@ -106,7 +106,6 @@ export function listed(run: Run): Run {
   return { ...run, calls: run.calls.filter(({ call }) => !isListing(call.callId)) };
 }
 
-/** Returns why a list was refused, after people did not help. */
 export function whyEnded({ request, outcome }: Settled): Pick<AuthorizationNeed, 'reason' | 'message'> {
   const about = request?.about;
   if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };

@@ -5,7 +5,6 @@ import { isCallId, isFields, isFiniteNumber, isInstant } from './inputs.ts';
 
 export const MOST_REPORTED = 20;
 
-/** Reads the progress of one call; undefined if there is none, or none that can be believed to be one. */
 export function progressIn(details: unknown): ReportedProgress | undefined {
   if (!isFields(details)) return undefined;
   const { callId, sentAt, progress, total } = details;

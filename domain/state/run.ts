@@ -51,7 +51,6 @@ export function askingCalls(run: Run): readonly Asking[] {
   return run.calls.filter(isAsking);
 }
 
-/** Returns `waiting` if nothing can happen until a person decides. */
 export function statusOf(phase: Phase, run: Run): RunStatus {
   if (phase !== 'acting') return phase;
   const open = run.calls.filter(({ status }) => status !== 'settled');
@@ -174,7 +173,6 @@ export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }
 
-/** The call that a transition makes, and the facts that go into the ledger. */
 export interface Moved {
   readonly call: CallState;
   readonly facts: readonly LedgerFact[];
@@ -225,13 +223,11 @@ export function grantsFor({ grants = [] }: Run, server: string): readonly Author
 /** The fields by which every answer names the request that it answers. */
 export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
 
-/** Policy allowed the call; it can be sent. */
 export interface Cleared extends Resolved {
   readonly status: 'cleared';
   readonly consent?: never;
 }
 
-/** People are asked whether the call may run. */
 export interface WaitingForConsent extends Resolved {
   readonly status: 'waiting-for-consent';
   readonly request: ConsentRequest;
@@ -249,7 +245,6 @@ export interface WaitingForAnswer<About extends Pause = Pause> extends Resolved 
   readonly agreed?: readonly Agreed[];
 }
 
-/** People approved the call; it can be sent. */
 export interface Approved extends Resolved {
   readonly status: 'approved';
   readonly consent: Consent;
@@ -313,7 +308,6 @@ export function isAsking(state: CallState | undefined): state is Asking {
   return ASKING.some((status) => status === state?.status);
 }
 
-/** True if the call can be sent, now or once its server takes more. */
 export function isSendable(state: CallState | undefined): state is Sendable {
   return state?.status === 'cleared' || state?.status === 'approved' || state?.status === 'throttled';
 }
@@ -329,12 +323,10 @@ export function decisionOn(state: CallState): MadeDecision | undefined {
   return state.status === 'settled' ? state.made : state.consent?.made;
 }
 
-/** Undefined for a call that nobody has judged. */
 export function judgementOf(state: CallState): Judgement | undefined {
   return state.status === 'proposed' ? undefined : state.judgement;
 }
 
-/** The status of the newest request, as people see it. */
 export function requestStatusOf(state: CallState): RequestStatus {
   if (isAsking(state)) return 'open';
   if (state.status !== 'settled') return 'approved';
@@ -412,7 +404,6 @@ export function approved(state: WaitingForConsent, made: MadeDecision, further: 
   return { status: 'approved', ...resolvedOf(state), consent };
 }
 
-/** Returns the ids of those who have agreed so far, if one is not enough. */
 export function agreedOn(state: Asking): readonly string[] {
   if (state.status === 'waiting-for-consent') return (state.votes ?? []).map(({ decision }) => decision.approver.id);
   return state.status === 'waiting-for-answer' ? (state.agreed ?? []).map(({ answer }) => answer.approver.id) : [];
@@ -424,7 +415,6 @@ export function voted(state: WaitingForConsent, votes: readonly Vote[]): Waiting
   return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
 }
 
-/** Sends a cleared, approved or throttled call, and counts the attempt. */
 export function sent(state: Sendable): InFlight {
   const { consent } = state;
   return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...defined({ consent }) };

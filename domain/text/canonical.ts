@@ -28,6 +28,11 @@ export function hashOf(value: unknown): string {
   return sha256Hex(canonicalJson(value));
 }
 
+/** Half of the hash, by which a run knows a message again. */
+export function shortHashOf(value: unknown): string {
+  return hashOf(value).slice(0, 32);
+}
+
 export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }

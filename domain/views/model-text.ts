@@ -63,7 +63,6 @@ function closed(words: string): string {
   return /[.!?…:;。！？]["'”’»)\]]*$/u.test(text) ? text : `${text}.`;
 }
 
-/** The text for a call refused as before: nothing changes before the user says more. */
 function repeatText(before: string, how: string): string {
   return `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`;
 }

@@ -6,6 +6,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import { WAITS_FOR } from '../../contracts/names.ts';
+import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { Extension } from '../../contracts/wire/carry.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
@@ -51,7 +52,6 @@ export function summaryOf(state: CallState, about: string): string {
   return boundedBytes(line.trim(), SUMMARY_BYTES);
 }
 
-/** Says by whose word the call leaves: of all who agreed, or of policy. */
 export function byWhoseWord({ consent, edit, retry }: InFlight): string {
   const again = retry === undefined ? '' : `, sent again by ${retry.resolution.approver.id}`;
   if (consent === undefined) return `allowed by policy${again}`;
@@ -78,7 +78,7 @@ export function currentDetails(
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
-  lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
+  lines.push(...waitingLines(run), ...standingLines(run));
   // A workflow does not learn of attempts and heartbeats.
   if (UNDER_WAY.has(status))
     lines.push('', 'What goes on now, and what is tried again, with attempt and reason: *Pending Activities*');
@@ -104,7 +104,6 @@ export function withStretched(
   return [line, ...lines].slice(0, 10);
 }
 
-/** Names the tool, and how the call ended unless it succeeded. */
 function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
@@ -118,7 +117,6 @@ function deedOf(run: Run, { callId, result }: StretchedCall): string {
   return `${tool} (${markdown(bounded('code' in outcome ? outcome.code : outcome.kind, 64))})`;
 }
 
-/** Lists the calls of this turn that broken glass let pass without their approvers. */
 function brokenGlass({ calls }: Run): string[] {
   return calls
     .flatMap((state) => {
@@ -132,29 +130,26 @@ function brokenGlass({ calls }: Run): string[] {
     .slice(0, 5);
 }
 
-function heldLines(run: Run): string[] {
-  const lines = throttledCalls(run)
-    .slice(0, 20)
-    .map(shownThrottled)
-    .map(
-      ({ callId, server, tool, because, since, next }) =>
-        `- **${callId}** ${toolIn(server, tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
-    );
-  return section('held back by limits of a server', lines);
+function waitingLines(run: Run): string[] {
+  const line = (
+    { callId, server, tool, since }: Pick<HeldCall, 'callId' | 'server' | 'tool' | 'since'>,
+    until: string,
+    why: string,
+  ): string => `- **${callId}** ${toolIn(server, tool)} since ${since}, ${until}: ${markdown(bounded(why, 200))}`;
+  const held = throttledCalls(run).slice(0, 20).map(shownThrottled);
+  const tasks = tasksOf(run).slice(0, 20).map(shownTask);
+  return [
+    ...section(
+      'held back by limits of a server',
+      held.map((each) => line(each, `asks again at ${each.next}`, each.because)),
+    ),
+    ...section(
+      'worked on by servers as tasks',
+      tasks.map((each) => line(each, `until ${each.until} at most`, each.message ?? '')),
+    ),
+  ];
 }
 
-function taskLines(run: Run): string[] {
-  const lines = tasksOf(run)
-    .slice(0, 20)
-    .map(shownTask)
-    .map(
-      ({ callId, server, tool, since, until, message = '' }) =>
-        `- **${callId}** ${toolIn(server, tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
-    );
-  return section('worked on by servers as tasks', lines);
-}
-
-/** Lists standing decisions, because of which later calls are not asked. */
 function standingLines({ standing = [] }: Run): string[] {
   const lines = standing.map((each) => {
     const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);

@@ -90,7 +90,6 @@ function refreshNow(live: LiveCatalog, message: CatalogRefresh, rules: Review['r
   return answer(live, message, { catalog, facts: [] }, { refresh: catalog.refreshes });
 }
 
-/** Changes tool settings at once, or opens a pending change if a loosening needs a second voice. */
 export async function changePolicies(
   live: LiveCatalog,
   message: SetToolPolicies,

@@ -30,7 +30,7 @@ export class LiveCatalog extends Entity {
   #shown: string | undefined;
 
   constructor(identity: CatalogIdentity, carry: CatalogCarry | undefined) {
-    super({ journal: carry?.journal, earlier: carry?.signing?.earlier });
+    super(carry?.journal, carry?.signing?.earlier);
     this.#catalog = carry?.catalog ?? startCatalog(identity);
     if (carry?.signing !== undefined) this.#signing = { trust: carry.signing.trust, readAt: carry.signing.readAt };
     // Attributes outlive continue-as-new; details do not.
@@ -59,7 +59,6 @@ export class LiveCatalog extends Entity {
     this.#signing = trust && { trust, readAt: Date.now() };
   }
 
-  /** The rules that the configuration gave recently; undefined if they are no longer fresh. */
   get freshRules(): CatalogRules | undefined {
     return this.#rules !== undefined && Date.now() - this.#rules.at < RULES_FRESH_MS ? this.#rules.rules : undefined;
   }

@@ -108,7 +108,6 @@ function listingActivities(server: string, { taskQueue }: CatalogConnection) {
   });
 }
 
-/** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 async function roll(live: LiveCatalog): Promise<never> {
   live.handOver();
   let stored = await storeOnce(live);

@@ -4,7 +4,6 @@ import { failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import { assertReadable, seenAt } from './unread.ts';
 
-/** How an entity may begin, and the words that refuse another start. */
 export interface Beginning {
   readonly code: 'SPEC_INVALID' | 'CATALOG_INVALID' | 'MESSAGE_INVALID';
   /** Names the input that cannot be read: `The run spec`. */

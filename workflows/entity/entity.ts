@@ -25,11 +25,6 @@ import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { KeyReading } from './keys.ts';
 import { assertReadable } from './unread.ts';
 
-interface Carried {
-  readonly journal: JournalHead | undefined;
-  readonly earlier: readonly string[] | undefined;
-}
-
 /** Knows what is under way: an item is in it from the beginning of its work to the end. Only `during` adds one. */
 export class UnderWay<Item> extends Set<Item> {
   /**
@@ -55,9 +50,9 @@ export abstract class Entity {
   #looked = 0;
   #isNudged = false;
 
-  protected constructor({ journal, earlier = [] }: Carried) {
+  protected constructor(journal: JournalHead = EMPTY_JOURNAL, earlier: readonly string[] = []) {
     const { runId, originalExecutionRunId } = workflowInfo();
-    this.journal = new Journal(journal ?? EMPTY_JOURNAL);
+    this.journal = new Journal(journal);
     this.execution = { runId, originalRunId: originalExecutionRunId ?? runId, earlier };
   }
 
@@ -75,7 +70,6 @@ export abstract class Entity {
     return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;
   }
 
-  /** Why this execution should continue as new; undefined if it need not yet. */
   get reasonToRoll(): RollReason | undefined {
     const taken = { nudged: this.#isNudged, updates: this.#updates, ...this.turns };
     return rollReason({ ...taken, suggested: workflowInfo().continueAsNewSuggested });
@@ -90,7 +84,6 @@ export abstract class Entity {
     this.#updatedAt = workflowInfo().historyLength;
   }
 
-  /** True if an update is answered in this workflow task. */
   get isAnswering(): boolean {
     return this.#updatedAt === workflowInfo().historyLength;
   }
@@ -151,13 +144,13 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-/** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
 interface Nudging<Ack> {
   readonly description: string;
   readonly check?: () => void;
   readonly act: () => Ack | Promise<Ack>;
 }
 
+/** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
 export function onUpdate<Message, Ack>(
   entity: Entity,
   name: string,

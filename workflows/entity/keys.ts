@@ -12,7 +12,6 @@ export class KeyReading {
   /** Epoch ms. */
   #begunAt = 0;
 
-  /** False while the keys are being read, and soon afterwards. */
   get mayBegin(): boolean {
     return !this.isUnderWay && Date.now() - this.#begunAt >= MOST_OFTEN_MS;
   }

@@ -58,12 +58,10 @@ export function interceptors(): WorkflowInterceptors {
 /** The SDK makes a new one for a run that was reset. */
 function randomSeed(): unknown {
   // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes).
-  const { __TEMPORAL_ACTIVATOR__: activator } = globalThis as { readonly __TEMPORAL_ACTIVATOR__?: Activator };
+  const { __TEMPORAL_ACTIVATOR__: activator } = globalThis as {
+    readonly __TEMPORAL_ACTIVATOR__?: { readonly randomnessSeed: unknown };
+  };
   return activator?.randomnessSeed;
-}
-
-interface Activator {
-  readonly randomnessSeed: unknown;
 }
 
 type Jobs = NonNullable<ActivateInput['activation']['jobs']>;

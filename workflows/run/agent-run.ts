@@ -136,7 +136,6 @@ async function converse(live: LiveRun): Promise<Ending> {
   }
 }
 
-/** Tells why the scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
 function interruption(live: LiveRun): Ending {
   if (live.run.stop !== undefined) return { status: 'stopped', output: '', because: live.run.stop.reason };
   if (live.timeIsUp) return { status: 'limited', output: '', because: 'wallClockSeconds' };

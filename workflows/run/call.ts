@@ -265,7 +265,6 @@ const LOST = 'The worker was lost while the call was under way.';
 /** Temporal reports the same for a call that no worker took and for one that was failed from outside. */
 const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
 
-/** Returns the activity's answer; a lost answer becomes `unknown`. */
 async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
   try {
     // The call's own deadline stands still while people are asked.
@@ -326,35 +325,35 @@ function lastWordIn(error: unknown): unknown {
   return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
 }
 
-/** Makes the call wait again as its dispatch reported, or ends the wait if the call has waited long enough. */
 function hold(live: LiveRun, flight: Dispatched, throttling: Throttling): void {
   const { callId } = flight.call;
   const why = waitedOut(flight, throttling, Date.now());
   if (why === undefined) live.commit(throttledBy(live.run, callId, throttling, Date.now()));
-  else live.commit(ended(live.run, callId, { kind: 'failed', code: throttling.code, message: why, executed: false }));
+  else settle(live, callId, { kind: 'failed', code: throttling.code, message: why, executed: false });
 }
 
 /** Waits until the call's time comes, it waits no more, or the run hands over to the next execution. */
-async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
+function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const { callId } = state.call;
   const { until, by } = state.wait;
   const isOver = (): boolean => live.rolling || callOf(live.run, callId)?.status !== 'throttled';
-  try {
-    await condition(isOver, Math.max(1, until - Date.now()), { summary: summaryOf(state, `held back: ${by}`) });
-  } catch (error) {
-    if (!isCancellation(error)) throw error;
-    live.commit(ended(live.run, callId, live.withdrawal));
-  }
+  const summary = summaryOf(state, `held back: ${by}`);
+  return orWithdrawn(live, callId, () => condition(isOver, Math.max(1, until - Date.now()), { summary }));
 }
 
 /** Waits until the client of an approved call is back, or the run hands over; what has lapsed is asked again. */
-async function waitForClient(live: LiveRun, { call: { callId }, status }: Sendable): Promise<void> {
+function waitForClient(live: LiveRun, { call: { callId }, status }: Sendable): Promise<void> {
   const isOver = (): boolean => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== status;
+  return orWithdrawn(live, callId, () => live.away.during(callId, () => condition(isOver)));
+}
+
+/** Waits; a call whose wait is cancelled ends as withdrawn. The wait is the only promise here, as in recorded runs. */
+async function orWithdrawn(live: LiveRun, callId: string, wait: () => Promise<unknown>): Promise<void> {
   try {
-    await live.away.during(callId, () => condition(isOver));
+    await wait();
   } catch (error) {
     if (!isCancellation(error)) throw error;
-    live.commit(ended(live.run, callId, live.withdrawal));
+    settle(live, callId, live.withdrawal);
   }
 }
 
@@ -363,8 +362,8 @@ export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { callId } = state.call;
   const deadline = new Date(state.request.deadline).toISOString();
   return waitForAnswer(live, state, {
-    expired: () => live.commit(ended(live.run, callId, { kind: 'expired', deadline })),
-    withdrawn: () => live.commit(ended(live.run, callId, live.withdrawal)),
+    expired: () => settle(live, callId, { kind: 'expired', deadline }),
+    withdrawn: () => settle(live, callId, live.withdrawal),
   });
 }
 

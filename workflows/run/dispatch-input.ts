@@ -79,14 +79,12 @@ function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchI
   return link === undefined ? {} : { link: { at: link.at } };
 }
 
-/** Gives the original deadline, and the extensions that led to the final one. */
 function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
   if (extended === undefined) return { deadline: instantOf(deadline) };
   const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instantOf(decidedAt) }));
   return { deadline: instantOf(extended.from), extended: { openedAt: instantOf(openedAt), by } };
 }
 
-/** Gives the time of each vote, if the rule lets time decide who may vote. */
 function votedAt(
   { approvers, openedAt }: OpenRequest,
   { further = [] }: MadeDecision,

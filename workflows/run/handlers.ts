@@ -83,7 +83,6 @@ function advance(live: LiveRun): Advance {
   return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
 }
 
-/** Takes a standing decision back; a repeated message gets the first answer. @throws ApplicationFailure */
 function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   const admission = admitForget(live.run, message);
   if (admission.kind === 'repeat') return admission.ack;

@@ -61,7 +61,6 @@ interface Lists {
   areLetGo: boolean;
 }
 
-/** Returns the list of one server, or undefined if the run hands over first. */
 async function discover(
   live: LiveRun,
   lists: Lists,

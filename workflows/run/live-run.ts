@@ -123,7 +123,7 @@ export class LiveRun extends Entity {
   #isLeaving = false;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
-    super({ journal: carry?.journal, earlier: carry?.earlier });
+    super(carry?.journal, carry?.earlier);
     this.spec = spec;
     this.#run = carry === undefined ? startRun(Date.now()) : fromCarry(carry.run);
     this.#toolset = carry?.toolset ?? [];
@@ -310,7 +310,6 @@ export class LiveRun extends Entity {
     this.#seen = this.#transcript;
   }
 
-  /** Puts the waiting messages into the conversation, for the next model step to read. */
   takeQueue(): void {
     if (this.#run.queue.length === 0) return;
     for (const { text, from } of this.#run.queue) this.say({ role: 'user', text, from });
@@ -322,7 +321,6 @@ export class LiveRun extends Entity {
     this.say(message);
   }
 
-  /** Ends the turn with the results of its calls, for the model to read. */
   closeTurn(results: CallResult[]): void {
     this.#isLeaving = false;
     this.#leavesTimers = false;
@@ -415,7 +413,6 @@ export class LiveRun extends Entity {
     }
   }
 
-  /** Outcome of a call that is not run because the run ends. */
   get withdrawal(): Outcome {
     return { kind: 'cancelled', reason: this.#whyItEnds() };
   }

@@ -61,7 +61,6 @@ export async function roll(live: LiveRun): Promise<void> {
   await next(live.carriedSpec, live.carry(head));
 }
 
-/** True if the entries from this number on do not fit into the next execution's input. */
 function isTooMuch({ journal }: LiveRun, from: number): boolean {
   const to = journal.ledgerLength;
   if (to - from > MOST_CARRIED) return true;

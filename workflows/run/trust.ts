@@ -120,7 +120,6 @@ function isStale(live: LiveRun, { maxAgeSeconds }: TrustSet): boolean {
   return Date.now() - (live.trustReadAt ?? 0) > maxAgeSeconds * 1_000;
 }
 
-/** Checks that the keys may be read again, for the validator of `refreshTrust`. */
 export function assertRefreshable(live: LiveRun): void {
   if (!live.isPrepared || live.prepared.trust === undefined)
     throw coded('TRUST_REFRESH_TOO_SOON', 'The run has no keys yet, or is in trust mode temporal and needs none.');
