@@ -6,7 +6,7 @@ import { LedgerEntry } from './ledger.ts';
 import { RunningTask } from './legacy-2025.ts';
 import { RememberScope, ToolName } from './policy.ts';
 import { MessageEvent } from './notify.ts';
-import { Message, Usage } from './transcript.ts';
+import { CallResult, Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until a person decides. `storing`: all is done and being stored; then the run ends. */
 export const RunStatus = z.enum([
@@ -152,12 +152,7 @@ export const RunResult = z.strictObject({
 export type RunResult = z.infer<typeof RunResult>;
 
 /** What became of a single call. It is the output of its run, as JSON text. */
-export const CallAnswer = z.strictObject({
-  callId: z.string(),
-  outcome: Outcome,
-  /** Set if the call was sent with other arguments than the caller stated: by whom, and with which. */
-  edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),
-});
+export const CallAnswer = CallResult.pick({ callId: true, outcome: true, edited: true });
 export type CallAnswer = z.infer<typeof CallAnswer>;
 
 /** Outcome kinds, and `open` for calls of the same turn. */

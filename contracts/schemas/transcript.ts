@@ -1,6 +1,6 @@
 /** The transcript is the conversation of a run. It is append-only; the workflow holds each message once. */
 import { z } from 'zod';
-import { Outcome } from './call.ts';
+import { Outcome, ProposedCall } from './call.ts';
 import { JsonObject } from './json.ts';
 
 /** Opaque data, returned to the provider that sent it (reasoning items, signatures). */
@@ -9,25 +9,12 @@ const provider = JsonObject.optional();
 export const AssistantPart = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('text'), text: z.string(), provider }),
   z.strictObject({ type: z.literal('reasoning'), text: z.string(), provider }),
-  z.strictObject({
-    type: z.literal('call'),
-    callId: z.string(),
-    providerCallId: z.string(),
-    name: z.string(),
-    arguments: JsonObject,
-    /** For a hosted call: the id under which the provider asked for approval. */
-    approvalRequestId: z.string().optional(),
-    /** For a hosted call: the id of the answer that this is part of, if the provider keeps it. */
-    storedAnswerId: z.string().optional(),
-    provider,
-  }),
+  z.strictObject({ type: z.literal('call'), ...ProposedCall.omit({ malformed: true }).shape, provider }),
 ]);
 export type AssistantPart = z.infer<typeof AssistantPart>;
 
 export const CallResult = z.strictObject({
-  callId: z.string(),
-  providerCallId: z.string(),
-  name: z.string(),
+  ...ProposedCall.pick({ callId: true, providerCallId: true, name: true }).shape,
   outcome: Outcome,
   /** Set if the call was sent with other arguments than the model proposed: by whom, and with which. */
   edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),

@@ -91,5 +91,5 @@ export interface StretchBeat extends BeginRecord {
   readonly progress?: readonly ReportedProgress[];
 }
 
-/** Answer of the first activity: the prepared run, and what else was done. Without turns `failed` is of the first step. */
+/** Answer of the first activity: the prepared run, and what else was done. Without turns, `failed` is of step one. */
 export type BegunRun = PreparedRun & Pick<BeginRecord, 'found' | 'times'> & Partial<StretchResult>;

@@ -1,6 +1,6 @@
 /** Inputs and results of activities that talk to tool servers. Written into history: no secret in clear (INV-S1). */
 import type { PauseKind } from '../schemas/request.ts';
-import type { HeldBy, Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
+import type { HeldBy, Outcome, ProposedCall, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { InputRequests, SealedState } from '../schemas/input.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';
@@ -18,7 +18,7 @@ import type {
   RetryProof,
 } from './proofs.ts';
 
-export interface DispatchInput {
+export interface DispatchInput extends Readonly<Pick<ProposedCall, 'approvalRequestId' | 'storedAnswerId'>> {
   readonly run: RunIdentity;
   /** Temporal run that scheduled the dispatch; a dispatch revived by a reset is refused. */
   readonly runId: string;
@@ -61,10 +61,6 @@ export interface DispatchInput {
   readonly tasks?: true;
   /** Total time for which the server may wait for people on its open connection. Absent: it may not ask. */
   readonly hold?: { readonly seconds: number };
-  /** For a hosted call: the id under which the provider asked for approval. */
-  readonly approvalRequestId?: string;
-  /** For a hosted call: the id of the provider's answer that asks for it, if the provider keeps that answer. */
-  readonly storedAnswerId?: string;
 }
 
 /** Repeats a dispatch whose worker is lost: nothing is sent, only the server is asked for the answer. */

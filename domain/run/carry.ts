@@ -16,6 +16,7 @@ import {
 } from '../../contracts/wire/carry.ts';
 import { type Approved, type CallState, type Cleared, resolvedOf, type Run, sendable } from '../state/run.ts';
 
+/** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): Pick<Carry, 'version' | 'run'> {
   return { version: CARRY_VERSION, run: { ...run, calls: run.calls.map(carriedCall) } };
 }

@@ -219,7 +219,7 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   {
     name: 'one person may agree twice',
     noticedIn: 'agent-run.one-of-two',
-    change: never('refuseVote', '$_ !== undefined'),
+    change: never('refuseSurplus', '$_ !== undefined'),
   },
   {
     name: 'decisions made before a reset count',

@@ -151,6 +151,6 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
   {
     name: 'one person consents for two',
     noticedIn: 'agent-run.unconsented-counted',
-    change: never('refuseConsent', '$_ !== undefined'),
+    change: never('refuseSurplus', '$_ !== undefined'),
   },
 ];

@@ -72,7 +72,7 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'one key makes a quorum',
     noticedIn: 'agent-run.signed',
-    change: always('admitSigned', '!isSameVoice($$)'),
+    change: always('refuseSameKey', '!isSameVoice($$)'),
   },
   {
     name: 'what was signed for another message counts',
