@@ -6,8 +6,8 @@ import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { Authorized, Consent, MadeDecision, OpenRequest, Retry } from '../../contracts/wire/carry.ts';
-import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import type { Authorized, Consent, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
@@ -35,17 +35,21 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...live.signedSpec,
     ...defined({ runPolicy: spec.policy, grants: spec.grants, tasks: prepared.tasks }),
   };
-  const shown = state.edit === undefined ? undefined : shownToEditor(state);
+  const { retry, input } = state;
+  const { server, tool } = state.judgement.target;
   const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
+  const provided = (input?.provided ?? []).map(provisionProof);
+  // The message that holds the link of a read: the dispatch looks it up there.
+  const link = tool === READ_RESOURCE ? linkTo(live.run, server, state.call.arguments) : undefined;
   return dispatchOf(parts, state, serverOf(live, state), live.run.calls, {
-    ...(consent === undefined
-      ? {}
-      : { proof: standing === undefined ? decisionProof(consent, shown) : proofOf(standing) }),
-    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
-    ...defined({ mayHaveRun: state.again }),
-    ...inputTo(live, state),
-    ...authorizationProofs(live, state),
-    ...linkOf(live, state),
+    ...defined({
+      proof: consent && (standing === undefined ? decisionProof(consent, shownToEditor(state)) : proofOf(standing)),
+      retry: retry && { resolution: retry.resolution, ...pauseProof(retry) },
+      mayHaveRun: state.again,
+      input: live.asksAbout('input') ? { provided, ...defined({ leg: input?.leg }) } : undefined,
+    }),
+    ...proofsOf(authorizationsOf(live.run, state)),
+    ...(link === undefined ? {} : { link: { at: link.at } }),
     ...holdOf(live, state),
     resumable: true,
   });
@@ -72,13 +76,6 @@ export function serverOf({ prepared }: LiveRun, { judgement }: Dispatched): Serv
   return server;
 }
 
-/** Names the message that holds the link of a read; the dispatch looks it up there. */
-function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchInput, 'link'> {
-  const { server, tool } = judgement.target;
-  const link = tool === READ_RESOURCE ? linkTo(run, server, call.arguments) : undefined;
-  return link === undefined ? {} : { link: { at: link.at } };
-}
-
 function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
   if (extended === undefined) return { deadline: instantOf(deadline) };
   const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instantOf(decidedAt) }));
@@ -92,19 +89,6 @@ function votedAt(
 ): Pick<DecisionProof, 'voted'> {
   if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
   return { voted: { openedAt: instantOf(openedAt), further: further.map(({ decidedAt }) => instantOf(decidedAt)) } };
-}
-
-function authorizationProofs({ run }: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  if (state.authorized === undefined && run.grants === undefined) return {};
-  return proofsOf(authorizationsOf(run, state));
-}
-
-/** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
-function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
-  if (!live.asksAbout('input')) return {};
-  return {
-    input: input === undefined ? { provided: [] } : { provided: input.provided.map(provisionProof), leg: input.leg },
-  };
 }
 
 /** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */
@@ -124,10 +108,6 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
         : { further: further.map((each) => ({ answer: each.answer, decidedAt: instantOf(each.decidedAt) })) }),
     })),
   };
-}
-
-function retryProof({ resolution, ...shown }: Retry): RetryProof {
-  return { resolution, ...pauseProof(shown) };
 }
 
 /** How long in all a server may wait for people, in seconds. A read of a resource is no call and gets none. */
