@@ -111,7 +111,7 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
   {
     name: 'dispatch is not given the grant that took the place of the first',
     noticedIn: 'agent-run.unauthorized-granted',
-    change: removed('dispatchInput', '...authorizationProofs($$)'),
+    change: removed('dispatchInput', '...proofsOf($$)'),
   },
   {
     name: 'a fresh grant stands for one call only',
