@@ -11,7 +11,6 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { ServerTask } from '../../contracts/wire/carry.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import { type Change, move, type OnTask, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
@@ -30,16 +29,13 @@ const SHARE = 5;
 
 /** Records that the server works on the call as a task. @param now epoch ms */
 export function taskBegun(run: Run, callId: string, { task, token }: Begun, now: number): Change {
-  const { sealed, pollMs, message } = task;
-  const until = instantOr(task.until, now);
+  const { sealed, sentAt, until, pollMs, message } = task;
   const begun = {
     sealed,
-    since: Date.parse(instantOr(task.sentAt, now)),
+    since: Date.parse(sentAt),
     until: Date.parse(until),
     polls: 0,
-    ...(isFiniteNumber(pollMs) ? { pollMs } : {}),
-    ...(typeof message === 'string' ? { message } : {}),
-    ...defined({ token }),
+    ...defined({ pollMs, message, token }),
   };
   return move(run, callId, ['in-flight'], (state) => ({
     call: { ...state, status: 'on-task', task: { ...begun, next: nextQuestion(begun, now) } },
@@ -47,28 +43,14 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
   }));
 }
 
-/** An invalid time becomes now, so that the task is given up at once: any writer of the namespace can send one. */
-function instantOr(said: string, now: number): string {
-  return isInstant(said) ? said : new Date(now).toISOString();
-}
-
-/**
- * Records a poll that found the task running, or the server out of reach; that is no fact. Values that are none say
- * nothing: any writer of the namespace can send them.
- * @param now epoch ms
- */
+/** Records a poll that found the task running, or the server out of reach; that is no fact. @param now epoch ms */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
   return move(run, callId, ['on-task'], (state) => {
     const { message: _, ...before } = state.task;
     const { message } = said;
-    const pollMs = said.kind === 'working' && isFiniteNumber(said.pollMs) ? said.pollMs : before.pollMs;
-    const least = said.kind === 'unreached' && isFiniteNumber(said.retryAfterMs) ? said.retryAfterMs : 0;
-    const task = {
-      ...before,
-      polls: before.polls + 1,
-      ...defined({ pollMs }),
-      ...(typeof message === 'string' ? { message } : {}),
-    };
+    const pollMs = (said.kind === 'working' ? said.pollMs : undefined) ?? before.pollMs;
+    const least = said.kind === 'unreached' ? said.retryAfterMs : undefined;
+    const task = { ...before, polls: before.polls + 1, ...defined({ pollMs, message }) };
     return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
   });
 }

@@ -4,13 +4,13 @@
  * 1. One person who may decide is enough to record an outcome. Sending again takes all approvers of the rule: if one
  *    person does not meet it, the call is asked anew, and its approvers read that it may have run (INV-X1).
  * 2. A recorded outcome names the person who recorded it, and so differs from what a tool said (INV-X2).
- * 3. A worker's report is checked like any outside input: anybody who may write to the namespace can send one.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
 import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/inputs.ts';
@@ -110,35 +110,17 @@ const LONGEST_MESSAGE = 1_000;
 /** @param handedAt when the run handed the call to a worker, epoch ms */
 export function outcomePause(
   { attempts }: Dispatched,
-  { outcome, sent, token }: Ended,
+  { outcome, sent, token }: Ended & { readonly outcome: Unsure },
   handedAt: number,
 ): OutcomePause {
-  const said: unknown = 'message' in outcome ? outcome.message : undefined;
-  const message = typeof said === 'string' ? said : 'Its outcome is not known.';
-  const at = sent?.at;
   return {
     kind: 'outcome',
     // Only a worker's report tells that the call was sent.
-    ...(isInstant(at) ? { sentAt: at } : { handedAt: new Date(handedAt).toISOString() }),
-    message: message.slice(0, LONGEST_MESSAGE),
+    ...(sent === undefined ? { handedAt: new Date(handedAt).toISOString() } : { sentAt: sent.at }),
+    message: outcome.message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
-    ...(isCount(sent?.bytes) ? { bytes: sent.bytes } : {}),
-    ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
-    ...(isEvidence(token) ? { token } : {}),
+    ...defined({ bytes: sent?.bytes, lastProgress: sent?.progress, token }),
   };
-}
-
-function isCount(bytes: unknown): bytes is number {
-  return Number.isSafeInteger(bytes) && Number(bytes) >= 0;
-}
-
-/** True for an object of texts and lists of texts, which is the shape that people see. */
-function isEvidence(token: unknown): boolean {
-  const isText = (value: unknown): boolean => typeof value === 'string';
-  return (
-    isFields(token) &&
-    Object.values(token).every((value) => (Array.isArray(value) ? value.every(isText) : isText(value)))
-  );
 }
 
 /** Reads the last heartbeat of a lost worker; undefined if the heartbeat does not say that the call was sent. */

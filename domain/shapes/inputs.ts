@@ -216,11 +216,24 @@ const NEED = {
   'scopes?': each(text),
   'asked?': { approvers: RULE, deadlineSeconds: span },
 };
+const EVIDENCE = every(either(text, each(text)));
 const ENDED = {
   kind: word('ended'),
-  outcome: { kind: text, 'code?': text, 'result?': { content: each(fields) } },
+  outcome: either(
+    { kind: word('unknown'), ...WHY },
+    { kind: (kind) => text(kind) && kind !== 'unknown', 'code?': text, 'result?': { content: each(fields) } },
+  ),
+  'sent?': { at: isInstant, 'bytes?': count, 'progress?': isFiniteNumber },
+  'token?': EVIDENCE,
   'authorization?': NEED,
   'held?': each(fields),
+};
+const TASK = {
+  sealed: fields,
+  sentAt: isInstant,
+  until: isInstant,
+  'pollMs?': isFiniteNumber,
+  'message?': text,
 };
 const QUESTION = either(
   { kind: word('url'), hash: text, message: text, host: text },
@@ -237,7 +250,7 @@ const DISPATCHED = either(
     'deadlineSeconds?': span,
     'definition?': { hash: text },
   },
-  { kind: word('task'), task: fields, 'held?': each(fields) },
+  { kind: word('task'), task: TASK, 'token?': EVIDENCE, 'held?': each(fields) },
   { kind: word('input'), round: count, used: each(text), requests: every(QUESTION) },
 );
 
@@ -298,7 +311,11 @@ const ANSWERS = {
   discoverTools: either(FOUND, { server: text, authorization: NEED }),
   callTool: DISPATCHED,
   resumeCall: DISPATCHED,
-  pollTask: either(ENDED, { kind: word('working') }, { kind: word('unreached'), message: text }),
+  pollTask: either(
+    ENDED,
+    { kind: word('working'), 'pollMs?': isFiniteNumber, 'message?': text },
+    { kind: word('unreached'), message: text, 'retryAfterMs?': isFiniteNumber },
+  ),
   discoverCatalog: {
     listing: REF,
     tools: each({ name: text, hash: text }),

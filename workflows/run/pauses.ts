@@ -29,7 +29,7 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
   const { outcome: unsure } = ending;
   if (unsure.kind !== 'unknown' || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
-  const about = outcomePause(flight, ending, handedAt);
+  const about = outcomePause(flight, { ...ending, outcome: unsure }, handedAt);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   return true;

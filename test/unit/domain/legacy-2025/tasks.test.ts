@@ -131,20 +131,6 @@ test('a server that cannot be asked is asked again, and later where it asks for 
   expect(onTask(later).task.next).toBe(START + 90_000);
 });
 
-test.each([
-  ['an interval', { kind: 'working', pollMs: 'soon' }],
-  ['a word', { kind: 'working', message: 7 }],
-  ['a wait', { kind: 'unreached', message: 'busy', retryAfterMs: 'later' }],
-])(
-  'an answer about it with %s that is none stops no run: whoever may write to the namespace can send one',
-  (_, said) => {
-    // Sound for the test: the form of these fields is not checked before.
-    const asked = taskAsked(started(), CALL, said as unknown as PollResult & { kind: 'working' }, START).run;
-    expect(onTask(asked).task.next).toBe(START + 5_000);
-    expect(currentDetails('acting', asked)).toContain('worked on by servers as tasks');
-  },
-);
-
 test('people read it, whatever its server writes into it', () => {
   const details = currentDetails('acting', started({ message: '[x](http://evil) **bold**' }));
   expect(details).toContain('worked on by servers as tasks');
@@ -169,15 +155,3 @@ test('INV-D2: an execution that has no next one keeps room for its end', () => {
   expect(isTooLong({ ...small, historyLength: 40_000 })).toBe(true);
   expect(isTooLong({ ...small, historySize: 40 * 1_048_576 })).toBe(true);
 });
-
-test.each([{ sentAt: 'x' }, { until: 'y' }, { until: '\u001b[2J' }, { message: 7 }, { pollMs: 'soon' }])(
-  'a completion that anybody may send makes no task that cannot be shown or given up: %p',
-  (odd) => {
-    // Sound: whoever may write to the namespace completes an activity with whatever they like.
-    const run = started(odd as unknown as Partial<Begun['task']>);
-    expect(() => currentDetails('acting', run)).not.toThrow();
-    expect(shownTask(onTask(run))).toMatchObject({ since: new Date(START).toISOString() });
-    expect(isOverdue(onTask(run), START + 61 * MINUTE)).toBe(true);
-    expect(isOverdue(onTask(run), START)).toBe('until' in odd);
-  },
-);
