@@ -66,10 +66,7 @@ export const QUERIES = {
   snapshot: 'snapshot',
 } as const;
 
-/**
- * Search attributes with their Temporal types, as the SDK takes them for keys. Registered by `countersign setup`. Never
- * encrypted by Temporal: no argument, no free text of a model or tool may go here.
- */
+/** Search attributes, which `countersign setup` registers. Never encrypted: no argument and no free text goes here. */
 export const SEARCH_ATTRIBUTES = {
   status: { name: 'CountersignStatus', type: 'KEYWORD' },
   pending: { name: 'CountersignPending', type: 'INT' },

@@ -18,10 +18,7 @@ export const UNKNOWN_KEY_FIELD = 'countersign-unknown-key';
 /** Header of an activity: `Place` as JSON. */
 export const PLACE_HEADER = 'countersign-place';
 
-/**
- * Place to which an answer belongs. All three fields are the same in each replay, and no two activities share them:
- * work that a reset undoes is scheduled again at another time.
- */
+/** Where an answer belongs. Replays agree on it, and no two activities do: what a reset undoes has another time. */
 export interface Place {
   /** `originalExecutionRunId`, which stays the same after a reset and changes at continue-as-new. */
   readonly chain: string;

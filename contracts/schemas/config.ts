@@ -150,10 +150,7 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     model: z.string().min(1),
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
-    /**
-     * For provider `openai`: what answers asks before each call of a hosted server, as `require_approval: always`
-     * wants. Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
-     */
+    /** For `openai`: the provider asks before each hosted call. Absent: OpenAI's own address does (no `baseUrl`). */
     asksBeforeCalls: z.boolean().optional(),
     /** The provider keeps answers of steps with hosted servers, so that a call continues the one that asks for it. */
     storesAnswers: z.boolean().optional(),
@@ -259,10 +256,7 @@ export const Config = z.strictObject({
           turns: z.int().min(0).max(100).default(10),
           /** No further model step begins after this time; a message waits for it, and for a turn begun in it. */
           seconds: z.int().min(1).max(300).default(15),
-          /**
-           * Bytes of the answers and results of one stretch; its record travels with each heartbeat. A further model
-           * step, or the results of a turn, may come on top: together they stay below the 2 MiB of a payload.
-           */
+          /** Bytes of answers and results, which each heartbeat carries; one step or turn more fits into 2 MiB. */
           bytes: z.int().min(16_384).max(393_216).default(262_144),
         })
         .prefault({}),

@@ -137,10 +137,7 @@ export const EnterpriseManaged = byClient('enterprise-managed', {
 });
 export type EnterpriseManaged = z.infer<typeof EnterpriseManaged>;
 
-/**
- * Uses a refresh token of the run's initiator, from the vault (RFC 6749 §6). Its tokens are not revoked with their
- * calls: a server may end the refresh token with them (RFC 7009 §2.1).
- */
+/** Uses the initiator's refresh token from the vault (RFC 6749 §6). Revoking a token might end it (RFC 7009 §2.1). */
 export const RefreshedTokens = byClient('refresh', {
   ...asked,
   scopes: RefreshScopes,

@@ -117,10 +117,7 @@ export const GateConfig = z.strictObject({
   holdSeconds: z.int().min(1).max(3_600).default(50),
   /** When an approved call leaves: at once, or only once its client is back, or still there. */
   dispatch: Dispatch.default('on-approval'),
-  /**
-   * Time for which an outcome is kept for a client that has not come back, from the longest end of its run on. Temporal
-   * forgets the run itself with the retention of the namespace.
-   */
+  /** Time for which an outcome is kept for its client, from its run's longest end on, within Temporal's retention. */
   keepSeconds: z.int().min(60).max(31_536_000).default(604_800),
   keys: z.array(GateKey).max(100).default([]),
 });

@@ -42,10 +42,7 @@ export type FormField = z.infer<typeof FormField>;
 const message = z.string();
 /** Covers the key and the whole request as the server sent it: an equal hash means the same question. */
 const hash = Sha256Hex;
-/**
- * MAC by a key of the zone over question, hash, key and call: proof that a worker was asked this. Absent on an open
- * connection.
- */
+/** MAC of the zone over question, hash, key and call: a worker was asked this. Absent on an open connection. */
 const mac = Sha256Hex.optional();
 
 export const FormRequest = z.strictObject({

@@ -10,9 +10,7 @@ const MessageRequest = z.strictObject({
   generation: z.int().positive(),
   server: z.string(),
   tool: z.string(),
-  /**
-   * JSON as lists show it, redacted and cut after 500 characters. Empty in a digest that does not know them any more.
-   */
+  /** JSON as lists show it, redacted, cut after 500 characters; empty in a digest that does not know them any more. */
   arguments: z.string(),
   who: z.string(),
   deadline: z.string(),

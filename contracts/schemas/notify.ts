@@ -16,9 +16,7 @@ export const NotifyRoute = z.strictObject({
   on: z.array(MessageEvent).min(1).max(6).optional(),
   /** Absent: whoever may decide at that time. */
   to: z.union([z.enum(['approvers', 'initiator']), z.strictObject(people)]).optional(),
-  /**
-   * Time before the deadline at which `expiring` is told; absent: an hour. A request that opens later is not told so.
-   */
+  /** Time before the deadline at which `expiring` is told; absent: an hour. A request that opens later gets none. */
   expiringSeconds: z.int().min(1).max(31_536_000).optional(),
 });
 export type NotifyRoute = z.infer<typeof NotifyRoute>;

@@ -52,10 +52,7 @@ const MOST_STEPS = 32;
 
 export const TOO_DEEP = `nests deeper than ${MOST_LEVELS} levels; write it flatter`;
 
-/**
- * Finds a value that holds itself, one that nests too deeply and, if `statesRules`, a field called `__proto__`: schemas
- * overlook them. It recurses at most `MOST_LEVELS` deep.
- */
+/** Finds what schemas overlook: a value that holds itself or nests too deeply and, if `statesRules`, a `__proto__`. */
 function unsaidIn(input: unknown, statesRules: boolean): Problem | undefined {
   const path: PropertyKey[] = [];
   const within: object[] = [];

@@ -216,10 +216,7 @@ export type PauseAck = z.infer<typeof PauseAck>;
 export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered', 'resolved']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
-/**
- * A request in the form that the `requests` query shows. A client recomputes `digest` from the other fields before
- * showing them.
- */
+/** A request as the `requests` query shows it. A client recomputes `digest` from the other fields before showing it. */
 export const ApprovalRequest = z.strictObject({
   namespace: z.string(),
   tenant: z.string(),

@@ -222,9 +222,8 @@ export interface Resolved extends Pick<Proposed, 'call'> {
   /** Answers to authorization requests, oldest first. */
   readonly authorized?: readonly Authorized[];
   /**
-   * Dispatches that do not count as attempts. Two kinds are counted here: dispatches that the server's limits held back
-   * (`domain/request/throttling.ts`), and all dispatches before people were last asked. `since` (epoch ms) and `by`
-   * tell since when, and by which limit, the call has been held back; both start anew when people let the call run.
+   * Dispatches that are no attempts: held back by limits of the server, or made before people were last asked. `since`
+   * (epoch ms) and `by` say since when and by what the call is held back, anew once people let it run.
    */
   readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
 }

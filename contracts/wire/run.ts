@@ -52,10 +52,7 @@ export interface PreparedRun {
   readonly signedSpec?: SignedSpec;
   /** Bounds of the stretches in which the run goes on (docs/adr/0058). Absent: each step is an activity of its own. */
   readonly stretch?: StretchBounds;
-  /**
-   * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
-   * Absent: a sink keeps ledgers, and every run is stored.
-   */
+  /** A run that has not continued as new stores nothing at its end (docs/adr/0059). Absent: every run is stored. */
   readonly records?: 'history';
   /** The run tells people of its requests. Absent: policy tells nobody. */
   readonly notify?: PreparedNotify;

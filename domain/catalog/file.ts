@@ -102,10 +102,7 @@ function plannedTool(entry: CatalogEntry, want: WantedTool): PlannedTool | undef
   return { before, after, change: { tool: name, ...change, ...(bound ? { acknowledge: definition.hash } : {}) } };
 }
 
-/**
- * True if the file is about the tool's current definition. A missing tool counts only with its acknowledged definition,
- * since nobody can say how it will return.
- */
+/** True if the file is about the current definition; if the tool is missing, only about an acknowledged one. */
 function isOf({ status, definition, acknowledged }: CatalogEntry, want: WantedTool): boolean {
   return want.definition === definition.hash && (status === 'available' || acknowledged?.hash === definition.hash);
 }

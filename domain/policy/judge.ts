@@ -126,10 +126,7 @@ function clausesOf(stated: readonly Statement[], initiatorId: string, isNotKept:
   return distinct(isNotKept ? clauses.map(({ remember: _, ...clause }) => clause) : clauses);
 }
 
-/**
- * True if no approval may be remembered, nor answer the call: a rule forbids it, or the arguments were not checked. The
- * rule's place does not matter, nor whether it decides; an uncertain match forbids (INV-G4).
- */
+/** True if a rule forbids to remember, wherever it stands, uncertain or not (INV-G4), or arguments were not checked. */
 function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask: AskCondition): boolean {
   if (tool.unchecked !== undefined) return true;
   const rules: readonly PolicyRuleInput[] = [...(organisation.rules ?? []), ...(run?.rules ?? [])];

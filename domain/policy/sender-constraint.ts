@@ -65,10 +65,7 @@ export interface Refusing {
   readonly nonce: string | null;
 }
 
-/**
- * True if the server refused the request for want of its nonce, and gave one (RFC 9449 §9). The status counts as much
- * as the challenge: any other answer may come from a server that has acted.
- */
+/** True if the server wants its nonce, and gave one (RFC 9449 §9). With another status than 401 it may have acted. */
 export function asksForNonce({ status, challenges, nonce }: Refusing): boolean {
   const isAsked = challenges.some(
     ({ scheme, parameters }) => scheme === 'dpop' && parameters.error === 'use_dpop_nonce',

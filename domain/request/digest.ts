@@ -46,10 +46,7 @@ export function requestDigest(parts: DigestParts): string {
   });
 }
 
-/**
- * Hashes all that a person or a model reads before a call: name, title, description, schemas and annotations. Required
- * task support counts too. Optional task support does not: the operator decides when such a call is a task.
- */
+/** Hashes all that is read before a call, and required task support; of optional support the operator decides. */
 export function definitionHash({ taskSupport, ...definition }: ToolDefinition): string {
   return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }

@@ -49,9 +49,7 @@ export function newsIn(gathered: readonly Gathered[]): readonly News[] {
   });
 }
 
-/**
- * That a request is closed is news, unless its opening is told here for the first time; else the opening comes first.
- */
+/** That a request is closed is news, unless its opening is told here for the first time; else the opening is first. */
 function newsOf(events: readonly MessageEvent[]): MessageEvent | undefined {
   const opening = events.find((event) => event === 'opened' || event === 'unknown');
   if (events.includes('closed')) return opening === undefined ? 'closed' : undefined;
@@ -93,10 +91,7 @@ export function requestIn(
 
 type Closed = NonNullable<ToldRequest['closed']>;
 
-/**
- * Finds how a request closed in the ledger of a run that has gone on. Undefined if these entries do not tell its
- * opening and its end. They never hold arguments, so that those are empty.
- */
+/** How a request closed, by the ledger of a run that has gone on; undefined if it does not say. It has no arguments. */
 export function closingIn(entries: readonly LedgerEntry[], { callId, generation }: News): FoundRequest | undefined {
   const facts = entries.map(({ fact }) => fact).filter((fact) => 'callId' in fact && fact.callId === callId);
   const own = facts.filter((fact) => 'generation' in fact && fact.generation === generation);

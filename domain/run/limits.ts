@@ -32,10 +32,7 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
   return undefined;
 }
 
-/**
- * Room for one result: an equal share of the turn's. It depends on how many calls policy let stand, and on nothing that
- * happens to them later; so no call waits for another or is cut by it (INV-G3).
- */
+/** Room for one result: an equal share by the calls that policy let stand, so that none waits or is cut (INV-G3). */
 export function resultRoom(
   { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,
   calls: readonly CallState[],

@@ -10,10 +10,7 @@ import { askingCalls, type Change, isSendable, MOST_ANSWERED, type Run } from '.
 import { byteLength, sha256Hex, shortHashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
-/**
- * Most bytes of messages that may wait for the end of a turn, as the JSON in which they are carried through
- * continue-as-new: a control character has six there. One message is taken in any case.
- */
+/** Most bytes that may wait for a turn's end, as the JSON in which they are carried. One message is taken anyway. */
 export const MOST_QUEUED = 393_216;
 
 /** Most messages that may wait. They travel with the run, and one that cannot be carried hands over no more. */

@@ -117,9 +117,8 @@ function bad(path: string, reason: string): { kind: 'bad' } & Problem {
 }
 
 /**
- * Finds what must not reach a schema. Schemas overlook a field called `__proto__`, which can be read in two ways and
- * which no person means. And a schema explains each value that does not fit, at a price of a kilobyte: a hostile
- * message of two megabytes would end the memory of all runs of the thread.
+ * Finds what must not reach a schema: a field called `__proto__`, which schemas overlook, and more values than memory
+ * holds, as a schema explains each that does not fit at a price of a kilobyte.
  */
 function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
   let valuesLeft = MOST_VALUES;

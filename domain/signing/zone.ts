@@ -25,10 +25,7 @@ export function digestOfArguments(args: readonly unknown[]): string {
   return sha256Hex(JSON.stringify(args));
 }
 
-/**
- * Hashes an activity's input without the fields that a reset changes, so that an answer scheduled before the reset
- * still counts (INV-D4). The worker knows from Temporal in which run the activity was scheduled.
- */
+/** Hashes an input without what a reset changes, so that an answer that was asked for before it counts (INV-D4). */
 export function digestOfInput([first, ...others]: readonly unknown[]): string {
   if (!isFields(first)) return digestOfArguments([first, ...others]);
   const { runId: _, decidedIn: __, ...lasting } = first;

@@ -71,10 +71,7 @@ export function isSettled(state: CallState): state is Settled {
   return state.status === 'settled';
 }
 
-/**
- * In which Temporal runs a decision may have been made (INV-G2): the current one, or an earlier one of the chain. A run
- * made by a reset starts anew: decisions made before the reset do not count.
- */
+/** Temporal runs in which a decision may be made (INV-G2): this and the chain's earlier ones, none before a reset. */
 export interface Execution {
   readonly runId: string;
   /** Differs from `runId` in a run made by a reset (Temporal `WorkflowInfo`). */

@@ -35,10 +35,7 @@ function numbered(char: string): string {
   return `\\u{${point.toString(16)}}`;
 }
 
-/**
- * Quotes foreign text inside a line of ours, so that its end shows. After the first of several spaces the others are
- * escaped: at a terminal's line break they would make the rest look like a line of its own.
- */
+/** Quotes foreign text in a line of ours. All but the first of several spaces are escaped: they would break it. */
 export function quoted(text: string): string {
   return `"${spaced(text.replaceAll(/["\\]/g, '\\$&'))}"`;
 }

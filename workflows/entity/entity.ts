@@ -61,10 +61,7 @@ export abstract class Entity {
     return decidedIn(this.execution);
   }
 
-  /**
-   * The Temporal run for which a signature has to be: the earlier execution that it names, if that counts as this one;
-   * else this one. For live code only: a reset changes it (INV-D4).
-   */
+  /** The run that a signature must name: an earlier one that counts, or this one. For live code only (INV-D4). */
   namedBy(signature: string | undefined): string {
     const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
     return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;

@@ -9,10 +9,7 @@ import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { condition } from '../interceptors/condition.ts';
 import { provenActivities } from '../interceptors/zone.ts';
 
-/**
- * Waits until every handler has finished, and then for a new workflow task: no message is answered in the task that
- * ends an execution (temporalio/temporal#6375).
- */
+/** Waits for all handlers, then for a new task: none is answered in the last one (temporalio/temporal#6375). */
 export async function untilAnswered(): Promise<void> {
   await condition(allHandlersFinished);
   await sleep(1, { summary: 'before continue-as-new' });

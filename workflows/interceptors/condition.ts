@@ -75,10 +75,7 @@ export function onRecord(isMet: () => boolean): () => boolean {
   return () => isRecorded && isMet();
 }
 
-/**
- * Waits like `condition` of the SDK. Not `async`: one more promise would change the order of recorded commands
- * (INV-D1).
- */
+/** Like `condition` of the SDK. Not `async`: one more promise would change the order of recorded commands (INV-D1). */
 export function condition(isMet: () => boolean): Promise<void>;
 export function condition(isMet: () => boolean, timeout: Duration, options: TimerOptions): Promise<boolean>;
 export function condition(

@@ -69,9 +69,8 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: Askin
 }
 
 /**
- * How people are asked about a call under way to a server that may hold it open; undefined for any other call. When a
- * worker is lost, its call stays in flight while the answer is asked for, but no connection is open. A question then
- * would hide how the call ends (INV-X1).
+ * How people are asked about a call that its server may hold open. Not while a lost worker's answer is asked for: no
+ * connection is open, and a question would hide how the call ends (INV-X1).
  */
 function pausingOf(live: LiveRun, state: CallState | undefined): ElicitationPausing | undefined {
   const at = Date.now();

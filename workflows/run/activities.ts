@@ -90,9 +90,8 @@ const STEP_SECONDS = 900;
 const BESIDE_CALL_SECONDS = 90;
 
 /**
- * Options for listing tools. Listing changes nothing, so Temporal retries it, without a trace in history, for as long
- * as the run may wait (docs/adr/0050). Stopping the run or handing it over does not wait for a server that does not
- * answer.
+ * Options for listing tools, which changes nothing: Temporal retries it for as long as the run may wait
+ * (docs/adr/0050). A run that stops or hands over waits for no server.
  */
 export function discoveryActivities(server: ServerBinding, priority: RunPriority) {
   const { startWaitSeconds } = server;

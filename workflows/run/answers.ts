@@ -219,9 +219,8 @@ async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: E
 }
 
 /**
- * Takes a decision by signal. Only the dispatch activity checks whether the decision was made in a Temporal run that
- * counts, because only the activity is live code. A late reject by signal, made before a reset, therefore still
- * rejects: nothing is sent because of it (docs/adr/0017).
+ * Takes a decision by signal. Only the dispatch, which is live code, checks that it was made in a run that counts: a
+ * late reject, made before a reset, still rejects (docs/adr/0017).
  */
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const seen = seenAs(live, input);
@@ -241,9 +240,8 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
 }
 
 /**
- * Refuses a `respond` decision by signal. Its answer is told to the model and never proven at a dispatch. Temporal
- * delivers signals again to a run that was reset, and nothing there would show whether the answer was given before. It
- * is taken by update only.
+ * Refuses a `respond` by signal: its answer is never proven at a dispatch, and after a reset, when Temporal delivers
+ * signals again, nothing would show whether it was given before.
  */
 function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
   if (kind !== 'respond') return undefined;

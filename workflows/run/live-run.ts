@@ -86,10 +86,7 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   readonly away = new UnderWay<string>();
   readonly stretching = new UnderWay<CancellationScope>();
-  /**
-   * The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are
-   * none. `said` is the number of messages that the model was asked with.
-   */
+  /** The rest of what the first activity did. `said` is the number of messages that the model was asked with. */
   begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> & { readonly said?: number } = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();

@@ -21,16 +21,12 @@ const MOST_CARRIED = 200;
 /** The same in bytes; one entry takes up to 25 kB if it holds a long comment. Temporal takes an input of 2 MiB. */
 const MOST_CARRIED_BYTES = 524_288;
 /**
- * Attempts to find a moment without messages before continue-as-new. A run that gets messages without a pause continues
- * all the same; a sender whose answer is lost then asks again. They are few: an attempt waits for edits that are being
- * judged, and no approved call leaves meanwhile.
+ * Attempts to find a moment without messages; then the run continues all the same, and a sender whose answer is lost
+ * asks again. They are few: each waits for edits under way, and no approved call leaves meanwhile.
  */
 const MOST_QUIET_TRIES = 3;
 
-/**
- * Hands over to the next execution: continue-as-new is thrown. It returns if what has arrived meanwhile does not fit
- * into the next execution's input. The run then goes on here, and hands over once its state is smaller.
- */
+/** Continues as new, by a throw. Returns if the next input would not hold what has come: the run then goes on here. */
 export async function roll(live: LiveRun): Promise<void> {
   live.handOver();
   let stored = await storeOnce(live);

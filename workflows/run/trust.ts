@@ -46,10 +46,7 @@ export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer
   if (checked.kind === 'refuse') throw coded(checked.code, checked.message, checked.facts);
 }
 
-/**
- * Refuses an answer that came into history and is not proven, for handlers. A replay finds the same keys at the same
- * time. The right Temporal run is not asked for here: that differs after a reset (INV-D4).
- */
+/** For handlers: refuses an answer that is not proven. It asks for no Temporal run, which a reset changes (INV-D4). */
 export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): Refusal | undefined {
   const { callId, signature = '' } = answer;
   if (live.trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId });

@@ -302,9 +302,6 @@ describe('answers of activities', () => {
 
   const WHY = { code: 'TOOL_UNAVAILABLE', message: 'Later.' };
   const NOT_SENT = { kind: 'not-sent', ...WHY };
-  const AT = '2026-01-01T00:00:05.000Z';
-  const UNKNOWN = { kind: 'ended', outcome: { kind: 'unknown', ...WHY } };
-  const TASK = { sealed: {}, sentAt: AT, until: AT };
   const LOST_GRANT = { kind: 'ended', outcome: { kind: 'failed', ...WHY } };
   const RULE = {
     allOf: [{ ids: ['ann'], groups: [], escalate: { afterSeconds: 60, add: { ids: [], groups: ['ops'] } } }],
@@ -325,8 +322,6 @@ describe('answers of activities', () => {
       },
     },
     { kind: 'input', round: 1, used: [], requests: { name: NAME, page: PAGE } },
-    { ...UNKNOWN, sent: { at: AT, bytes: 0, progress: 0.5 }, token: { strategy: 'given', scopes: ['a'] } },
-    { kind: 'task', task: { ...TASK, pollMs: 1e12, message: 'begun' } },
     {
       ...LOST_GRANT,
       authorization: {
@@ -370,24 +365,6 @@ describe('answers of activities', () => {
     ['callTool', { ...NOT_SENT, kind: 'reopen', approvers: { allOf: [{ ids: [], groups: [], need: 'two' }] } }],
     ['callTool', { ...NOT_SENT, kind: 'reopen', deadlineSeconds: 8e12 }],
     ['callTool', { kind: 'input', round: 1, used: [], requests: { name: null } }],
-    // What people are shown of a call, or wait for, is read without another look.
-    ['callTool', { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN' } }],
-    ['callTool', { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 7 } }],
-    ...[{}, { at: 'yesterday' }, { at: '\u001b]0;owned\u0007' }, { at: 5 }].map(
-      (sent) => ['callTool', { ...UNKNOWN, sent }] as const,
-    ),
-    ...[{ bytes: '\u001b[2J' }, { bytes: -1 }, { bytes: 0.5 }, { progress: '\u001b[2J' }, { progress: Number.NaN }].map(
-      (odd) => ['callTool', { ...UNKNOWN, sent: { at: AT, ...odd } }] as const,
-    ),
-    ...[{ strategy: 'none', jti: 7 }, 'all', { strategy: 'none', scopes: [{}] }].map(
-      (token) => ['callTool', { ...UNKNOWN, token }] as const,
-    ),
-    ...[{ sentAt: 'x' }, { until: 'y' }, { until: '\u001b[2J' }, { message: 7 }, { pollMs: 'soon' }].map(
-      (odd) => ['callTool', { kind: 'task', task: { ...TASK, ...odd } }] as const,
-    ),
-    ['pollTask', { kind: 'working', pollMs: 'soon' }],
-    ['pollTask', { kind: 'working', message: 7 }],
-    ['pollTask', { kind: 'unreached', message: 'busy', retryAfterMs: 'later' }],
     ['callTool', { ...LOST_GRANT, authorization: { reason: 'TOOL_UNAUTHORIZED', wants: 'grant' } }],
     ['discoverTools', { server: 'files', authorization: {} }],
     ['judge', { policyVersion: 'p', judgements: [{ callId: 't1.c0', verdict: { ...ASK, deadlineSeconds: 8e12 } }] }],
