@@ -147,7 +147,7 @@ const EXTENTS: Readonly<Record<RememberScope, string>> = {
 function clauseInWords({ need, not = [], may = [], remember = [], escalate, ...people }: ApproverClause): string {
   const details = [
     ...(not.length === 0 ? [] : [`but not ${either(not)}`]),
-    ...(escalate === undefined ? [] : [escalationInWords(escalate)]),
+    ...(escalate === undefined ? [] : [laterBy(escalate, peopleInWords)]),
     ...may.map((right) => RIGHTS[right]),
     ...(remember.length === 0
       ? []
@@ -157,9 +157,9 @@ function clauseInWords({ need, not = [], may = [], remember = [], escalate, ...p
   return details.length === 0 ? who : `${who} (${details.join('; ')})`;
 }
 
-function escalationInWords(escalate: NonNullable<ApproverClause['escalate']>): string {
+function laterBy(escalate: NonNullable<ApproverClause['escalate']>, said: (people: People) => string): string {
   const [how, later] = 'add' in escalate ? ['also', escalate.add] : ['only', escalate.replace];
-  return `after ${describeSeconds(escalate.afterSeconds)} ${how} ${peopleInWords(later)}`;
+  return `after ${describeSeconds(escalate.afterSeconds)} ${how} ${said(later)}`;
 }
 
 function peopleInWords({ ids, groups }: People): string {
@@ -177,15 +177,13 @@ export function describeRule(rule: ApproverRule): string {
 }
 
 function describeClause({ ids, groups, need, not = [], may = [], remember = [], escalate }: ApproverClause): string {
-  const now = [
+  return [
     `${need === undefined ? '' : `${need} of `}${describePeople({ ids, groups })}`,
     ...(not.length === 0 ? [] : [`not ${not.join(' or ')}`]),
     ...(may.length === 0 ? [] : [`may ${may.join(' and ')}`]),
     ...(remember.length === 0 ? [] : [`may remember ${remember.join(' or ')}`]),
+    ...(escalate === undefined ? [] : [laterBy(escalate, describePeople)]),
   ].join(', ');
-  if (escalate === undefined) return now;
-  const [how, later] = 'add' in escalate ? ['also', escalate.add] : ['only', escalate.replace];
-  return `${now}, after ${describeSeconds(escalate.afterSeconds)} ${how} ${describePeople(later)}`;
 }
 
 function describePeople({ ids, groups }: People): string {
@@ -221,8 +219,6 @@ export function answerersOf(
     ),
   };
 }
-
-// Each approver list of a policy becomes a clause of the request's rule.
 
 type Stated = NonNullable<PolicyInput['approvers']>;
 

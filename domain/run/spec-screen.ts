@@ -17,6 +17,7 @@ const SECRET_KEY = /^(authorization|(access|refresh|id|bearer|auth)?_?token|api_
 const SECRET_VALUE = /^\s*(bearer|basic)\s+\S|^eyJ[\w-]{8,}\.[\w-]{8,}\./i;
 const URL_USER = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@/i;
 const APPROVAL_ITEM = /approv|decision/i;
+const SCREENED = ['servers', 'grants', 'initiator', 'agent', 'policy', 'limits', 'authorization', 'headers', 'token'];
 /** Advice for a secret that a workflow was started with. */
 const ROTATE =
   'It is now in the history of the workflow: rotate it, and send it sealed as grants[].jwe (see docs/guide/grants.md).';
@@ -27,36 +28,22 @@ export const UNSENT =
 /** @param advice ends the message about a secret */
 export function screenSpec(spec: unknown, advice = ROTATE): Finding | undefined {
   if (!isRecord(spec)) return undefined;
-  for (const part of [
-    'servers',
-    'grants',
-    'initiator',
-    'agent',
-    'policy',
-    'limits',
-    'authorization',
-    'headers',
-    'token',
-  ]) {
+  for (const part of SCREENED) {
     const found = secretIn(spec[part], part, part, advice);
     if (found !== undefined) return found;
   }
-  return approvalItemIn(spec['input'], 'input');
+  return approvalItemIn(spec['input']);
 }
 
 function secretIn(value: unknown, path: string, key: string, advice: string): Finding | undefined {
   if (typeof value === 'string') return secretText(value, path, key, advice);
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) {
-      const found = secretIn(item, `${path}[${index}]`, '', advice);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
+  const isList = Array.isArray(value);
   // Schemas and policies name properties without values; a sealed grant is ciphertext. A list of tools is neither.
-  if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
+  if (!isList && (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe')) return undefined;
   for (const [name, item] of Object.entries(value)) {
-    const found = secretIn(item, `${path}.${name}`, name, advice);
+    const found = isList
+      ? secretIn(item, `${path}[${name}]`, '', advice)
+      : secretIn(item, `${path}.${name}`, name, advice);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -79,7 +66,7 @@ function secretText(value: string, path: string, key: string, advice: string): F
   return undefined;
 }
 
-function approvalItemIn(input: unknown, path: string): Finding | undefined {
+function approvalItemIn(input: unknown): Finding | undefined {
   if (!Array.isArray(input)) return undefined;
   for (const [index, item] of input.entries()) {
     if (!isRecord(item)) continue;
@@ -88,11 +75,9 @@ function approvalItemIn(input: unknown, path: string): Finding | undefined {
     const named = [typeof type === 'string' ? type : '', ...Object.keys(item)].find((word) => APPROVAL_ITEM.test(word));
     const word = named === undefined ? roleWord(role) : typeName(named);
     if (word === undefined) continue;
-    return {
-      code: 'APPROVAL_ITEM_IN_INPUT',
-      path: `${path}[${index}]`,
-      message: `${path}[${index}] (${word}) is no user message; approvals count only as a \`decide\` update, and have no effect in input.`,
-    };
+    const path = `input[${index}]`;
+    const message = `${path} (${word}) is no user message; approvals count only as a \`decide\` update, and have no effect in input.`;
+    return { code: 'APPROVAL_ITEM_IN_INPUT', path, message };
   }
   return undefined;
 }
