@@ -4,7 +4,6 @@
 
 export const RUN_WORKFLOW = 'agentRun';
 export const CATALOG_WORKFLOW = 'toolCatalog';
-/** The ticket of a call that an MCP client makes. */
 export const TICKET_WORKFLOW = 'callTicket';
 /** A digest: what several runs have to tell, gathered for a time. */
 export const DIGEST_WORKFLOW = 'messageDigest';
@@ -22,11 +21,8 @@ export const UPDATES = {
   /** Reads the trusted keys anew. The message has no content, and so is never signed. */
   refreshTrust: 'refreshTrust',
   forget: 'forget',
-  /** Records the outcome of a call whose outcome is unknown. */
   resolveOutcome: 'resolveOutcome',
-  /** Answers the questions of a server in the middle of a call. */
   provideInput: 'provideInput',
-  /** Consents to scopes, or gives another grant, if a server requires another authorization. */
   authorize: 'authorize',
   /** A dispatch tells that its server asks people on the open connection. Never signed; the people's answers are. */
   inputAsked: 'inputAsked',
@@ -37,7 +33,6 @@ export const CATALOG_UPDATES = {
   refresh: 'refresh',
   setToolPolicies: 'setToolPolicies',
   disconnect: 'disconnect',
-  /** Decides a pending change as its second administrator. */
   decide: 'decide',
   /** Reads the trusted keys anew. It also creates a catalog, so that messages can be signed for it. */
   refreshTrust: 'refreshTrust',
@@ -48,7 +43,6 @@ export const SIGNALS = {
   decide: 'decide',
   /** Makes an idle run take a workflow task, so that it may continue as new on a newer build. */
   nudge: 'nudge',
-  /** Ends the ticket of a call: its caller has the outcome. */
   delivered: 'delivered',
   /** The client of a run that dispatches on return is there, until a time. */
   present: 'present',
@@ -81,7 +75,6 @@ export const SEARCH_ATTRIBUTES = {
   root: { name: 'CountersignRoot', type: 'KEYWORD' },
 } as const;
 
-/** Values of `CountersignApprovers`. */
 export const WAITS_FOR = {
   id: (id: string): string => `id:${id}`,
   group: (group: string): string => `group:${group}`,

@@ -28,7 +28,6 @@ export interface Place {
   readonly at: number;
 }
 
-/** Claims of an activity's result or failure. */
 export interface AnswerClaims extends Place {
   readonly kind: 'result' | 'failure';
   readonly activity: string;
@@ -37,7 +36,6 @@ export interface AnswerClaims extends Place {
   readonly input: string;
 }
 
-/** Claims of the carry that an execution hands to the next one. */
 export interface CarryClaims {
   readonly kind: 'carry';
   readonly workflow: string;

@@ -25,7 +25,6 @@ export type HeldCall = z.infer<typeof HeldCall>;
 export const ProposedCall = z.strictObject({
   callId: z.string(),
   providerCallId: z.string(),
-  /** The name that the model used. */
   name: z.string(),
   arguments: JsonObject,
   /** Why the model's arguments were not a JSON object; absent for a well-formed call. */

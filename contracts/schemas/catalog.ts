@@ -27,7 +27,6 @@ export const CatalogEntry = z.strictObject({
   /** Name as the server spells it. */
   name: ToolName,
   status: z.enum(['available', 'missing']),
-  /** The definition that the server listed last. */
   definition: SeenDefinition,
   /** The definition that an operator acknowledged; if it differs from `definition`, the tool has drifted. */
   acknowledged: SeenDefinition.optional(),
@@ -181,7 +180,6 @@ export const CatalogAck = z.strictObject({
   /** `waiting`: a second administrator must agree first (`changeId`). */
   status: z.enum(['applied', 'waiting']),
   policyVersion: z.int(),
-  /** Number of the requested refresh. */
   refresh: z.int().optional(),
   changeId: z.string().optional(),
 });

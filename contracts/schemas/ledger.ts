@@ -98,7 +98,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     recordedHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
-  /** A person answered a server's questions in the middle of a call. */
   fact('input.provided', {
     ...request,
     decisionId: z.string(),
@@ -139,7 +138,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     until: z.string().optional(),
     by: z.array(z.string()),
   }),
-  /** A standing decision approved a call that policy asks about. */
   fact('standing.used', { standing: z.string(), callId }),
   fact('standing.forgotten', {
     standing: z.string(),
@@ -154,7 +152,6 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     approver: z.string(),
     code: z.string(),
   }),
-  /** The approvers were reminded of an open request. */
   fact('request.reminded', { ...request, deadline: z.string() }),
   /** Other approvers decide from here on; the rule is the one from then on. */
   fact('request.escalated', { ...request, approvers: ApproverRule }),

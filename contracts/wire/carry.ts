@@ -101,7 +101,6 @@ export interface Answered {
   readonly message: string;
 }
 
-/** An accepted answer to a request for something other than consent. */
 export interface AnsweredPause {
   readonly ack: PauseAck;
   readonly content: string;
@@ -173,7 +172,6 @@ export interface MadeDecision {
   readonly standing?: string;
 }
 
-/** One of the approvals that a request with a quorum needs. */
 export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
 
 /** The request and the decision that let an asked call leave. */
@@ -204,7 +202,6 @@ export interface Edit {
 /** The judgement of a call that policy allows or asks about; its tool is known. */
 export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
 
-/** The fields of a judged call, whatever it waits for. */
 export interface Resolved extends Pick<Proposed, 'call'> {
   readonly judgement: ResolvedJudgement;
   readonly attempts: number;
@@ -298,7 +295,6 @@ export interface Extension {
 
 // People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
-/** The request that was answered, and when. */
 export interface Asked<About extends Pause = Pause> {
   /** Epoch ms. */
   readonly decidedAt: number;
@@ -312,7 +308,6 @@ export interface Retry extends Asked {
   readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
 }
 
-/** A person's answer to questions of a server. */
 export interface Provided extends Asked<InputPause> {
   readonly provision: SignedProvision;
 }

@@ -74,12 +74,10 @@ export interface PauseProof<About extends Pause = Pause> {
   readonly decidedAt: string;
 }
 
-/** A person's answer that a call which may have run is sent again. */
 export interface RetryProof extends PauseProof {
   readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
 }
 
-/** A person's answer to a server's questions. */
 export interface ProvisionProof extends PauseProof<InputPause> {
   readonly provision: SignedProvision;
 }

@@ -8,7 +8,6 @@ import { hashOf } from '../text/canonical.ts';
 
 export interface Owner {
   readonly tenant: string;
-  /** Id of the person in whose name the client calls. */
   readonly person: string;
   /** Name of the client, as its token or key says. */
   readonly client: string;

@@ -30,7 +30,6 @@ import { outcomeFact } from './digest.ts';
 import { answerFact, remembering, resumed } from './pause.ts';
 import { refuseSameKey } from './signed-answer.ts';
 
-/** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
 const LONGEST_MESSAGE = 1_000;
 /** Bytes of a grant as canonical JSON. The run keeps the grant, and sends it with each call to the server. */

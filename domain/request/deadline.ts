@@ -220,7 +220,6 @@ export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
   return ends.length === 0 ? {} : { grantEnds: ends };
 }
 
-/** Adds the early end of the grant to a `request.opened` fact; other facts stay as they are. */
 export function withGrantEnd(fact: LedgerFact, held: Held): LedgerFact {
   if (fact.kind !== 'request.opened') return fact;
   const state = callOf(held.run, fact.callId);

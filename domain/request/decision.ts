@@ -51,7 +51,6 @@ export type AdmissionOf<State, Ack> =
   | Refusal;
 export type Admission = AdmissionOf<WaitingForConsent, DecisionAck>;
 
-/** An update says which requests it answers, and which remembered answer is the same. */
 interface Expected<State extends Asking, Ack> {
   readonly isAsked: (state: Asking) => state is State;
   readonly repeated: (known: Remembered) => Ack | undefined;

@@ -64,7 +64,6 @@ function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
   return { round, requests: Object.fromEntries(hashes), used, ...defined({ state }) };
 }
 
-/** Returns the newest answer to each question. */
 export function answersOf(
   provided: readonly { readonly provision: SignedProvision; readonly about: InputPause }[] | readonly Provided[],
 ): readonly InputAnswer[] {

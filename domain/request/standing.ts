@@ -56,7 +56,6 @@ export const MOST_STANDINGS_BYTES = 131_072;
 
 export interface Extent {
   readonly scope: RememberScope;
-  /** Names of arguments, for the scope `arguments`. */
   readonly names?: readonly string[];
   /** Epoch ms. */
   readonly until?: number;
@@ -137,7 +136,6 @@ export function answers(
   );
 }
 
-/** True if the tool has the shown definition, and the server is reached as it was then. */
 function isSameTool(
   { target, connection }: Standing,
   now: { readonly target: ToolTarget; readonly connection?: string | undefined },
@@ -352,7 +350,6 @@ function hasChanged(standing: Standing): (judgement: Judgement) => boolean {
     !isSameTool(standing, { target, connection });
 }
 
-/** Ends a standing decision that a dispatch did not accept as consent. */
 export function lost(run: Run, id: string, code: string): Change {
   if (run.standing?.some((each) => each.id === id) !== true) return { run, facts: [] };
   return {

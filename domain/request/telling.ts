@@ -56,7 +56,6 @@ export interface Told {
   readonly at?: number;
 }
 
-/** Open requests by call id, with what was told of each. */
 export type Open = CarriedMessages['open'];
 
 /** Compares the open requests with those known before. @param now epoch ms */
@@ -158,7 +157,6 @@ function warningAt({ expiringSeconds = DEFAULT_EXPIRING_SECONDS }: NotifyRoute, 
   return deadline - expiringSeconds * 1_000;
 }
 
-/** The routes of the rule that asked, else those of the whole policy. */
 function routesOf(state: CallState, { routes }: PreparedNotify): readonly NotifyRoute[] {
   const verdict = judgementOf(state)?.verdict;
   return (verdict?.kind === 'ask' ? verdict.notify : undefined) ?? routes;
@@ -196,7 +194,6 @@ export function messagesOf(
   });
 }
 
-/** Returns whom each channel tells, each person once. */
 function peopleBy(told: Told, routes: readonly NotifyRoute[], initiatorId: string): ReadonlyMap<string, Addressees> {
   const by = new Map<string, Addressees>();
   for (const route of routes) {

@@ -16,7 +16,6 @@ export interface Executing {
   readonly server: string;
   /** `execute` of the configured server; absent for servers of catalogs and of the run itself, too. */
   readonly configured?: Execute | undefined;
-  /** `execute` of the run spec. */
   readonly asked?: Execute | undefined;
   readonly model: string;
   /** True if the provider of the model asks before it calls. */

@@ -173,12 +173,10 @@ function keyOf(state: CallState): string | undefined {
 export const MOST_UPDATES = 1_500;
 
 export interface Taken {
-  /** Set if a `nudge` signal asked for a new execution. */
   readonly nudged: boolean;
   readonly updates: number;
   /** Turns of this execution and their bound; absent for a catalog, and before the run is prepared. */
   readonly turns?: { readonly had: number; readonly most: number };
-  /** Temporal's own suggestion, because of the length of the history. */
   readonly suggested: boolean;
 }
 

@@ -71,25 +71,19 @@ export function isSettled(state: CallState): state is Settled {
   return state.status === 'settled';
 }
 
-/** Temporal runs in which a decision may be made (INV-G2): this and the chain's earlier ones, none before a reset. */
-export interface Execution {
-  readonly runId: string;
-  /** Differs from `runId` in a run made by a reset (Temporal `WorkflowInfo`). */
-  readonly originalRunId: string;
-  /** Run ids of the executions before this one, as continue-as-new carried them. */
-  readonly earlier: readonly string[];
+/**
+ * Temporal runs in which a decision counts (INV-G2), oldest first: this one and the chain's earlier ones since a reset.
+ * @param originalRunId differs from `runId` in a run made by a reset (Temporal `WorkflowInfo`)
+ */
+export function decidedIn(runId: string, originalRunId: string, earlier: readonly string[]): readonly string[] {
+  return runId === originalRunId ? [...earlier, runId] : [runId];
 }
 
 /** Most execution ids that are carried on; a decision made in an older execution is stale. */
 const MOST_EARLIER = 200;
 
-/** Returns the ids of the Temporal runs in which a decision counts, oldest first. */
-export function decidedIn(execution: Execution): readonly string[] {
-  return execution.runId === execution.originalRunId ? [...execution.earlier, execution.runId] : [execution.runId];
-}
-
-export function carriedExecutions(execution: Execution): readonly string[] {
-  return decidedIn(execution).slice(-MOST_EARLIER);
+export function carriedExecutions(counting: readonly string[]): readonly string[] {
+  return counting.slice(-MOST_EARLIER);
 }
 
 export function isPauseAnswer(known: Remembered): known is AnsweredPause {

@@ -21,7 +21,6 @@ export class LiveCatalog extends Entity {
   #catalog: Catalog;
   /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
   storedTo: number | undefined;
-  /** True once no more messages are taken before the next execution. */
   isClosed = false;
   #listing: CancellationScope | undefined;
   #signing: { readonly trust: CatalogTrust; readonly readAt: number } | undefined;
@@ -103,7 +102,6 @@ export class LiveCatalog extends Entity {
     return review;
   }
 
-  /** True while handing over, if more entries have come than the next execution can be given. */
   get isOverfull(): boolean {
     return this.storedTo !== undefined && !canBeCarried(this.journal.entries(this.storedTo, this.journal.ledgerLength));
   }
@@ -134,7 +132,7 @@ export class LiveCatalog extends Entity {
   carry(journal: JournalHead): CatalogCarry {
     const carried = { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal } as const;
     if (this.#signing === undefined) return carried;
-    return { ...carried, signing: { ...this.#signing, earlier: carriedExecutions(this.execution) } };
+    return { ...carried, signing: { ...this.#signing, earlier: carriedExecutions(this.decidedIn) } };
   }
 
   #show(): void {

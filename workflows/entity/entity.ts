@@ -19,7 +19,7 @@ import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { rollReason, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import type { Parsed } from '../../domain/shapes/inputs.ts';
 import { claimOf } from '../../domain/signing/jws.ts';
-import { decidedIn, type Execution } from '../../domain/state/run.ts';
+import { decidedIn } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
 import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { KeyReading } from './keys.ts';
@@ -43,7 +43,8 @@ export class UnderWay<Item> extends Set<Item> {
 export abstract class Entity {
   readonly journal: Journal;
   readonly keys = new KeyReading();
-  protected readonly execution: Execution;
+  /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
+  readonly decidedIn: readonly string[];
   #updates = 0;
   /** Length of the history at the start of the task in which the last update came. */
   #updatedAt = 0;
@@ -53,18 +54,13 @@ export abstract class Entity {
   protected constructor(journal: JournalHead = EMPTY_JOURNAL, earlier: readonly string[] = []) {
     const { runId, originalExecutionRunId } = workflowInfo();
     this.journal = new Journal(journal);
-    this.execution = { runId, originalRunId: originalExecutionRunId ?? runId, earlier };
-  }
-
-  /** Temporal runs in which a message to this one may be made. For live code only: a reset changes it (INV-D4). */
-  get decidedIn(): readonly string[] {
-    return decidedIn(this.execution);
+    this.decidedIn = decidedIn(runId, originalExecutionRunId ?? runId, earlier);
   }
 
   /** The run that a signature must name: an earlier one that counts, or this one. For live code only (INV-D4). */
   namedBy(signature: string | undefined): string {
     const claimed = signature === undefined ? undefined : claimOf(signature, 'runId');
-    return this.decidedIn.find((earlier) => earlier === claimed) ?? this.execution.runId;
+    return this.decidedIn.find((earlier) => earlier === claimed) ?? workflowInfo().runId;
   }
 
   get reasonToRoll(): RollReason | undefined {

@@ -21,7 +21,6 @@ export interface Reader {
   nextInput(): number;
 }
 
-/** Reasons that depend on `encryption.keys`. */
 const KEYED: readonly UndecodableReason[] = ['sealed', 'changed'];
 
 /**

@@ -8,7 +8,8 @@
  */
 import type { Headers } from '@temporalio/common';
 import type { WorkflowInterceptors } from '@temporalio/workflow';
-import { isUndecodable, payloadConverter } from '../../contracts/payload-converter.ts';
+import { payloadConverter } from '../../contracts/payload-converter.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 
 /** The name that `@temporalio/interceptors-opentelemetry-v2` uses. */
 const TRACE_HEADER = '_tracer-data';
@@ -35,8 +36,7 @@ function readableIn<Input extends { readonly headers: Headers }>(input: Input): 
 function isTrace(header: Headers[string] | undefined): boolean {
   if (header === undefined) return true;
   const trace: unknown = payloadConverter.fromPayload(header);
-  if (typeof trace !== 'object' || trace === null || Array.isArray(trace) || isUndecodable(trace)) return false;
-  return Object.values(trace).every((value) => typeof value === 'string');
+  return isFields(trace) && Object.values(trace).every((value) => typeof value === 'string');
 }
 
 function withoutTrace({ [TRACE_HEADER]: _, ...others }: Headers): Headers {

@@ -232,7 +232,6 @@ function unproven(what: string): ApplicationFailure {
   );
 }
 
-/** Finds the detail with claims, wherever it stands among the others. */
 function saidIn(failure: ProtoFailure): Arrived {
   for (const detail of failure.cause?.applicationFailureInfo?.details?.payloads ?? []) {
     const proven = fieldOf(detail, PROVEN_FIELD);
@@ -270,7 +269,6 @@ export interface Unread<T> {
   readonly [unread]: T;
 }
 
-/** Activities as workflows see them. */
 type Answering<Activities> = {
   readonly [Name in keyof Activities]: Activities[Name] extends (...input: infer Input) => Promise<infer Answer>
     ? (...input: Input) => Promise<Unread<Answer>>

@@ -94,7 +94,6 @@ export async function messageDigest(given: unknown, carry?: DigestCarry | null):
   return [...gathering.keys];
 }
 
-/** What has come and is not told yet. */
 class Gathering {
   readonly keys: Set<string>;
   /** Counts what comes, whether it can be read or not: what may be read changes with the keys of a worker. */

@@ -77,7 +77,6 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
   readonly parse: (message: unknown) => Parsed<Answer>;
   /** @param now epoch ms */
   readonly admit: (live: LiveRun, answer: Answer, now: number) => AdmissionOf<State, Ack>;
-  /** Refuses an answer that is otherwise admitted, before it enters history. */
   readonly refuse?: (live: LiveRun, state: State, answer: Answer) => Refusal | undefined;
   /** Refuses an answer that was taken before. Without it, a repeat always gets its first answer. */
   readonly refuseRepeat?: (live: LiveRun, answer: Answer) => Refusal | undefined;

@@ -147,7 +147,6 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   else await again;
 }
 
-/** Why people must be asked after all about a call that a standing decision had answered. */
 function noLongerAnswered({ run }: LiveRun, { made: { standing } }: Consent): Reopening | undefined {
   if (standing === undefined || standingOf(run, standing, Date.now()) !== undefined) return undefined;
   return { kind: 'reopen', code: 'STANDING_LOST', message: FORGOTTEN };

@@ -57,7 +57,6 @@ export function pin(live: LiveRun, found: readonly Discovery[], at?: number): vo
 
 interface Lists {
   readonly asking: CancellationScope;
-  /** True once the run hands over; its next execution asks again. */
   areLetGo: boolean;
 }
 

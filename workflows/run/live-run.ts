@@ -97,7 +97,6 @@ export class LiveRun extends Entity {
   /** True while the run waits for the last judging of an edit before it hands over. */
   takesNoEdits = false;
   readonly listing = new UnderWay<string>();
-  /** Tells people of requests; set once the run is there. */
   telling: Telling | undefined;
   readonly #turnAtStart: number;
   #run: Run;
@@ -391,7 +390,6 @@ export class LiveRun extends Entity {
     return this.retrying.has(call.callId) || (consent !== undefined && this.awaitsClient);
   }
 
-  /** True if the turn is over, whatever timer of a withdrawn call still runs. */
   get isOverEarly(): boolean {
     return this.#leavesTimers && this.#run.calls.every(isSettled);
   }
@@ -467,7 +465,7 @@ export class LiveRun extends Entity {
       prepared: this.prepared,
       toolset: this.#toolset,
       journal,
-      earlier: carriedExecutions(this.execution),
+      earlier: carriedExecutions(this.decidedIn),
       ...defined({
         trustReadAt: this.#trustReadAt,
         messages: this.telling?.carried(),

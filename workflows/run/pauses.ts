@@ -40,7 +40,6 @@ export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<Dispa
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
 }
 
-/** Asks the same question again after a dispatch found its answer no longer valid. */
 export function askAnew(live: LiveRun, flight: Dispatched, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
   const { retry } = flight;
   if (why.asks === 'input') {

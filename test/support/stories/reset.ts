@@ -19,7 +19,6 @@ import {
   callOf,
   carriedExecutions,
   decidedIn,
-  type Execution,
   isEdit,
   type Run,
   type RunIds,
@@ -47,7 +46,7 @@ interface Event {
 
 /** One Temporal run. */
 interface Lived {
-  readonly execution: Execution;
+  readonly execution: { readonly runId: string; readonly originalRunId: string; readonly earlier: readonly string[] };
   /** State handed over by continue-as-new; absent in the first execution. */
   readonly carry: string | undefined;
   readonly events: Event[];
@@ -80,7 +79,8 @@ export class Story {
   }
 
   get decidedIn(): readonly string[] {
-    return decidedIn(this.living.execution);
+    const { runId, originalRunId, earlier } = this.living.execution;
+    return decidedIn(runId, originalRunId, earlier);
   }
 
   happens(event: Event): void {
@@ -193,9 +193,8 @@ export class Story {
   /** Continues as new. Requests stay open; only activities in flight must end first. */
   rolls(): void {
     if (this.underWay.length > 0) return;
-    const { execution } = this.living;
     const runId = `run-${(this.#made += 1)}`;
-    const carry = JSON.stringify({ run: this.run, earlier: carriedExecutions(execution) });
+    const carry = JSON.stringify({ run: this.run, earlier: carriedExecutions(this.decidedIn) });
     // Sound: the line before wrote it.
     const { run, earlier } = JSON.parse(carry) as { run: Run; earlier: string[] };
     expect(run).toEqual(this.run);
