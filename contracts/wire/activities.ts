@@ -12,10 +12,7 @@ import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedA
 
 /** Short and repeatable activities on the run's own workers. */
 export interface RunActivities {
-  /**
-   * Checks what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
-   * @param alone the run is to do the rest itself
-   */
+  /** Checks what a starter sent; on a worker of both roles the run goes on in it, but for `alone` (docs/adr/0062). */
   prepareRun(spec: RunSpecInput, alone?: true): Promise<BegunRun>;
   /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
   readTrust(tenant: string): Promise<TrustSet | undefined>;

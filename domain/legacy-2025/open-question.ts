@@ -86,10 +86,7 @@ function opened(
   };
 }
 
-/**
- * The call in flight, without its question: its server asks another one, or somebody has spoken in its name.
- * @param at epoch ms; the wait for people counts up to this time
- */
+/** The call in flight, without its question. @param at epoch ms; the wait for people counts up to this time */
 export function flightOf(state: CallState, at: number): InFlight | undefined {
   if (state.status === 'asking-on-connection')
     return backInFlight(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
@@ -147,10 +144,7 @@ export function elicitationTold(
   return { run, facts };
 }
 
-/**
- * Tells a dispatch how its question stands; an unknown one counts as closed.
- * @param place a `HeldPlace`, not trusted
- */
+/** How a question of a dispatch stands; an unknown one counts as closed. @param place a `HeldPlace`, not trusted */
 export function heldWord(run: Run, place: unknown): HeldWord {
   const { callId, attempt, round }: Fields = isFields(place) ? place : {};
   const state = typeof callId === 'string' ? callOf(run, callId) : undefined;

@@ -14,7 +14,7 @@ import type {
   ApproverClause,
   ApproverRule,
   DecisionRight,
-  IdCase,
+  OrganisationPolicy,
   PolicyInput,
   RememberScope,
 } from '../../contracts/schemas/policy.ts';
@@ -28,14 +28,9 @@ export interface Voter extends Approver {
   readonly after?: number;
 }
 
-interface People {
-  readonly ids: string[];
-  readonly groups: string[];
-}
+type People = Pick<ApproverClause, 'ids' | 'groups'>;
 
-export interface Compared {
-  readonly idCase?: IdCase | undefined;
-}
+export type Compared = Pick<OrganisationPolicy, 'idCase'>;
 
 /** Returns the form of an id in which people are compared. Ids are in Unicode's normal form anyway (`Identifier`). */
 export function personOf({ idCase }: Compared, id: string): string {

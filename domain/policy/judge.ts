@@ -55,7 +55,6 @@ interface LayerVerdict {
 }
 
 /**
- * Judges one call.
  * @param ask evaluates conditions of rules; the default is for callers without an evaluator
  * @param now epoch ms; the default breaks no glass
  */
@@ -231,10 +230,7 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
 // The times of a rule combine what the layers state. The strictest counts: the shortest validity, the first reminder,
 // the earliest end of a postponement. A layer whose deadline may not be postponed bounds every postponement by it.
 
-/**
- * An unstated time stays out, so that digests of rules without times do not change.
- * @param deadlineSeconds the shortest deadline of all layers
- */
+/** An unstated time stays out, so that digests stay. @param deadlineSeconds the shortest deadline of all layers */
 function ruleTimes(
   stated: readonly RequestTimes[],
   deadlineSeconds: number,
@@ -461,10 +457,7 @@ export function hintsHold(
   return held;
 }
 
-/**
- * True if the server's annotations may exempt a call. The catalog and the configuration must both trust the server.
- * @param configured trust in the operator's configuration; undefined if that does not name the server
- */
+/** True if catalog and configuration trust the server's annotations. @param configured undefined: not named there */
 export function trustsServer(
   catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,
   configured: boolean | undefined,

@@ -56,10 +56,7 @@ interface Expected<State extends Asking, Ack> {
   readonly repeated: (known: Remembered) => Ack | undefined;
 }
 
-/**
- * Admits an answer of any kind, recognises a repeat, or refuses. Who may answer is left to the caller.
- * @param now epoch ms
- */
+/** Admits an answer of any kind, recognises a repeat, or refuses. Callers ask who may answer. @param now epoch ms */
 export function admitTo<State extends Asking, Ack>(
   run: Run,
   answer: Answerable,

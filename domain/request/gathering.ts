@@ -146,10 +146,7 @@ const DECIDED: Readonly<Partial<Record<DecisionKind, Closed['status']>>> = {
 
 export type NotifyPolicy = Pick<OrganisationPolicy, 'notify' | 'rules'>;
 
-/**
- * True if these people may be told this. Approvers of all stages count: who is told was settled when it happened.
- * @param initiator id of the person in whose name the run is
- */
+/** True if these people may be told this. Approvers of all stages count: who is told was settled when it happened. */
 export function mayBeTold(
   { told, approvers }: FoundRequest,
   { event }: Pick<News, 'event'>,

@@ -8,7 +8,6 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { MessageEvent, NotifyRoute } from '../../contracts/schemas/notify.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type {
   Addressees,
@@ -43,15 +42,10 @@ const DEFAULT_EXPIRING_SECONDS = 3_600;
 const MOST_TOLD = 20;
 export const REASON_CHARACTERS = 300;
 
-export interface Told {
+/** A request, with its approvers of that time, and what happened. */
+export interface Told extends Pick<Followed, 'generation' | 'approvers' | 'deadline' | 'about'> {
   readonly event: MessageEvent;
   readonly state: CallState;
-  readonly generation: number;
-  /** The rule of the request, with its approvers of that time. */
-  readonly approvers: ApproverRule;
-  /** Epoch ms. */
-  readonly deadline: number;
-  readonly about?: PauseKind;
   /** Epoch ms; tells two events of one kind apart. Of `expiring`: the time that its routes state. */
   readonly at?: number;
 }

@@ -114,10 +114,7 @@ export interface Reopening {
   readonly isAnew?: boolean;
 }
 
-/**
- * Adds a warning if the call left although it may have run before: the new approvers must read that.
- * @param isAnew false: only if a person let it leave again
- */
+/** Adds a warning if the call may have run before. @param isAnew false: only if a person let it leave again */
 export function warned({ unsure, asked }: Dispatched | Sendable, because: string, isAnew: boolean): string {
   return unsure === undefined || (asked === undefined && !isAnew)
     ? because

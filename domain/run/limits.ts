@@ -55,10 +55,7 @@ export function limitsState(run: Run, limits: Limits): LimitsState {
   };
 }
 
-/**
- * Denies the calls of a turn that exceed a limit; the rest of the turn is not touched (INV-G3).
- * @param callsBefore calls of the run before this turn
- */
+/** Denies calls over a limit, and no others of the turn (INV-G3). @param callsBefore calls before this turn */
 export function overLimit(calls: readonly ProposedCall[], limits: Limits, callsBefore: number): Judgement[] {
   const denied: Judgement[] = [];
   let bytesOfTurn = 0;

@@ -111,10 +111,7 @@ export function notLinked(server: string): string {
   return `No result of ${server} in this run has linked to this resource, or too many have been linked to since. Only what a result of that server has linked to can be read, by the URI of the link.`;
 }
 
-/**
- * True if a result of this server in the message links to the resource. The dispatch does not trust the run's list.
- * @param serverOf the server of the tool with a given model name
- */
+/** True if a result in the message links to it: no list is trusted. @param serverOf by a tool's model name */
 export function namesLink(
   message: Message | undefined,
   { server, uri }: { readonly server: string; readonly uri: unknown },

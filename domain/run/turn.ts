@@ -54,10 +54,7 @@ export function judgedAll(
   return { run: { ...current.run, calls }, facts };
 }
 
-/**
- * All judgements on the calls of a turn. A call over a limit is denied first, and the first judgement counts.
- * @param callsBefore calls of the run before this turn
- */
+/** A call over a limit is denied first, and the first judgement counts. @param callsBefore calls before this turn */
 export function judgementsOn(
   calls: readonly ProposedCall[],
   verdicts: readonly Judgement[],

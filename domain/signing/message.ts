@@ -8,21 +8,15 @@
  */
 import { SIGNING } from '../../contracts/crypto.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
-import type { SignedClaims, SignedPurpose, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
+import type { SignedClaims, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
 import { isFields, isIdentifier, parseClaims } from '../shapes/inputs.ts';
 import type { Refusal } from '../text/refusal.ts';
 import { isSignedBy, readJws } from './jws.ts';
 
 /** The message and its sender; every part is compared with the signed claims. */
-export interface SignedFor {
-  readonly purpose: SignedPurpose;
-  readonly namespace: string;
-  readonly tenant: string;
-  readonly workflowId: string;
-  /** Temporal run; absent for a spec, which is signed before there is a run. */
-  readonly runId?: string;
-  /** sha256 over the canonical JSON of the message without its signature. */
-  readonly payload: string;
+export interface SignedFor extends Readonly<
+  Pick<SignedClaims, 'purpose' | 'namespace' | 'tenant' | 'workflowId' | 'runId' | 'payload'>
+> {
   readonly jti?: string;
   /** `issuer|subject`. */
   readonly person: string;
@@ -30,12 +24,9 @@ export interface SignedFor {
   readonly groups?: readonly string[];
 }
 
-export interface Signer {
+export interface Signer extends Readonly<Pick<SignedClaims, 'jti' | 'iss' | 'groups'>> {
   readonly kind: 'signed';
   readonly key: TrustedKey;
-  readonly jti: string;
-  readonly iss: string;
-  readonly groups: readonly string[];
 }
 
 export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';

@@ -20,10 +20,7 @@ export function changedNumberText(number: string): string {
   return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
 }
 
-/**
- * The first member that stands twice in its object, as written: whoever else reads the text may take the other one.
- * @param text JSON
- */
+/** The first member that stands twice in its object, as written: readers may take either. @param text JSON */
 export function repeatedMember(text: string): string | undefined {
   for (const { written, isRepeated } of membersIn(text)) if (isRepeated) return written;
   return undefined;
@@ -94,11 +91,7 @@ function decimal(text: string): string | undefined {
   return length === 0 ? '0' : `${digits.slice(0, length)}e${Number(power) - fraction.length + digits.length - length}`;
 }
 
-/**
- * True if nothing of the text is lost in its value. Whoever else reads the text may take another one of several members
- * of the same name, or the number that was rounded.
- * @param text JSON
- */
+/** True if the value is the whole text: no member stands twice, and no number is rounded. @param text JSON */
 export function isWholly(text: string): boolean {
   return repeatedMember(text) === undefined && !roundsNumber(text);
 }

@@ -289,10 +289,7 @@ export function pendingAttributes(run: Run) {
   };
 }
 
-/**
- * Keeps each value once, and only as many as one attribute can hold: a longer value would stop the run.
- * @param more takes the place of the values that are left out
- */
+/** Keeps each value once, as many as one attribute holds: more would stop the run. @param more stands for the others */
 export function listedWithin(values: readonly string[], more?: string): readonly string[] {
   const all = [...new Set(values)];
   const kept = [...all];

@@ -120,10 +120,7 @@ export async function disconnect(live: LiveCatalog, message: CatalogDisconnect, 
   return answer(live, message, disconnected(live.catalog, by), {}, signed);
 }
 
-/**
- * Approves or rejects a pending change.
- * @throws ApplicationFailure `CATALOG_VERSION_CONFLICT` if the approved change no longer does what was shown
- */
+/** @throws ApplicationFailure `CATALOG_VERSION_CONFLICT` if the approved change no longer does what was shown */
 export async function decideChange(live: LiveCatalog, message: CatalogDecision, signed?: Signed): Promise<CatalogAck> {
   const { by, changeId, verdict } = message;
   const { connection } = live.catalog;

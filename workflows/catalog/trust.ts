@@ -10,7 +10,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/request.ts';
+import type { CatalogRefresh } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { checkSignedChange } from '../../domain/catalog/signed-change.ts';
@@ -19,10 +19,8 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
-export interface Message {
-  readonly requestId: string;
-  readonly by: Approver;
-}
+/** What all messages to a catalog have. */
+export type Message = CatalogRefresh;
 
 /** Removes the signature. @throws ApplicationFailure if a signed message comes before the catalog knows any keys */
 export function openedChange(live: LiveCatalog, input: unknown): Opened {

@@ -16,10 +16,7 @@ export class KeyReading {
     return !this.isUnderWay && Date.now() - this.#begunAt >= MOST_OFTEN_MS;
   }
 
-  /**
-   * Returns false if the keys could not be read: the known keys stay, and a sender who needs newer ones asks again.
-   * @param believe takes the keys; undefined if the workers are in trust mode `temporal`
-   */
+  /** False if the keys could not be read: those known stay. @param believe takes them; undefined in mode `temporal` */
   async read(reader: Reader, tenant: string, believe: (trust: TrustSet | undefined) => void): Promise<boolean> {
     if (this.isUnderWay) return true;
     this.isUnderWay = true;

@@ -23,10 +23,7 @@ export interface Reader {
 
 const KEYED: readonly UndecodableReason[] = ['sealed', 'changed'];
 
-/**
- * Returns the answer of an activity.
- * @throws ApplicationFailure if the answer cannot be read or has a wrong form; this does not fail the workflow task
- */
+/** @throws ApplicationFailure if the answer cannot be read or has a wrong form: that fails no workflow task */
 export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T>): T {
   const seen = seenAs(reader, answer);
   if (!isUndecodable(seen)) {

@@ -366,10 +366,7 @@ export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   });
 }
 
-/**
- * Waits until the request is answered, tells its next step, or is over. The caller may then open a new request.
- * @param unanswered endings of a request that nobody has answered; `withdrawn`: nobody wants an answer any more
- */
+/** Waits until the request is answered, tells its next step, or is over. @param unanswered how it then ends */
 export async function waitForAnswer(
   live: LiveRun,
   state: Asking,

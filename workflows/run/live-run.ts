@@ -449,10 +449,7 @@ export class LiveRun extends Entity {
     return { ...this.spec, input: [] };
   }
 
-  /**
-   * True if the next execution's input would not hold the run, which Temporal answers by terminating it.
-   * @param head absent as long as nothing is stored
-   */
+  /** True if Temporal would terminate the next execution for its input. @param head absent: nothing is stored yet */
   isTooLarge(head?: JournalHead): boolean {
     if (this.#prepared === undefined) return false;
     const bytes = byteLength(JSON.stringify([this.carriedSpec, this.carry(head ?? EMPTY_JOURNAL)]));

@@ -95,10 +95,7 @@ function inputOf(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): St
   });
 }
 
-/**
- * The record of a stretch when its worker was lost. In mode `signed` nothing that Temporal says is proven.
- * @throws ApplicationFailure if the record has a wrong form
- */
+/** In mode `signed` nothing that Temporal says is proven. @throws ApplicationFailure if the record has a wrong form */
 function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   if (live.isSigned || !(cause instanceof TimeoutFailure)) return undefined;
@@ -123,10 +120,7 @@ function asCancelled(error: unknown): unknown {
     : error;
 }
 
-/**
- * Takes over the calls of a turn that left within the stretch, and closes the turn if all have ended.
- * @throws ApplicationFailure if a call is said to have left that was not to leave
- */
+/** Takes a turn's calls over, and closes it if all have ended. @throws ApplicationFailure if one was not to leave */
 export function takeOver(live: LiveRun, turn: StretchedTurn): void {
   const answeredAt = timeOf(live, turn.at);
   try {

@@ -51,10 +51,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
   return step;
 }
 
-/**
- * Takes the turns of a stretch over, one after the other, and keeps the model's refusal of the step after them.
- * @throws ApplicationFailure if they contradict each other
- */
+/** Takes turns over, and keeps the refusal of a next step. @throws ApplicationFailure if they contradict each other */
 async function thinkOn(live: LiveRun, { turns, failed }: StretchResult): Promise<ModelStepResult | undefined> {
   if (!followsOn(live.run.turn, turns)) throw failureOf('INTERNAL', 'The turns of a stretch contradict each other.');
   for (const turn of turns) {
