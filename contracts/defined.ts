@@ -10,3 +10,8 @@ export function defined<Fields extends object>(fields: Fields): Defined<Fields> 
   // Sound: only fields whose value is undefined are taken out, and their types say that they may be missing.
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<Fields>;
 }
+
+/** Reads a field that an object has itself: names from outside may be `constructor`. */
+export function own<T>(fields: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return fields !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
+}

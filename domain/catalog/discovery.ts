@@ -6,7 +6,7 @@
  * 3. A tool's policy set by an operator is never forgotten, however long the tool is missing.
  * 4. A definition that changed is a drift until an operator acknowledges it.
  */
-import { defined } from '../../contracts/defined.ts';
+import { defined, own } from '../../contracts/defined.ts';
 import type { CatalogEntry, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -140,9 +140,4 @@ function fieldsOf(value: JsonValue | undefined): Readonly<Record<string, JsonVal
   return value !== null && typeof value === 'object' && !Array.isArray(value)
     ? (value as Readonly<Record<string, JsonValue>>)
     : undefined;
-}
-
-/** `hasOwn` guards fields named like `constructor`. */
-function own(fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined {
-  return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }

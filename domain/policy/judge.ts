@@ -10,7 +10,7 @@
  *
  * One file, because a verdict is read whole: layers, strategies, hints and the emergency switch.
  */
-import { defined } from '../../contracts/defined.ts';
+import { defined, own } from '../../contracts/defined.ts';
 import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
@@ -381,11 +381,6 @@ function byStrategy(strategy: string | undefined, readOnly: boolean): LayerRule 
 /** An unknown action asks; a policy stored by a later version may have one. */
 function known(action: string): Action {
   return action === 'allow' || action === 'deny' ? action : 'ask';
-}
-
-/** `hasOwn` guards tools and servers named like `constructor`. */
-function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
-  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
 // An organisation in an emergency halts calls, or breaks glass: it lets pass what would be asked.

@@ -6,7 +6,7 @@
  * 3. Only a provider that asks before each call may call, and only with a token that it can show. Where there is none,
  *    `hosted` is refused and `auto` is local.
  */
-import { defined } from '../../contracts/defined.ts';
+import { defined, own } from '../../contracts/defined.ts';
 import type { Config, ModelConfig, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Execute } from '../../contracts/schemas/run-spec.ts';
 import type { HostedBy } from '../../contracts/schemas/tool.ts';
@@ -76,11 +76,13 @@ export function hostedBy(
   server: string,
   model: string,
 ): HostedBy {
-  const connectorId = Object.hasOwn(servers, server) ? servers[server]?.connectorId : undefined;
-  return { model, ...defined({ connectorId, baseUrl: hostOf(models, model)?.baseUrl }) };
+  return {
+    model,
+    ...defined({ connectorId: own(servers, server)?.connectorId, baseUrl: hostOf(models, model)?.baseUrl }),
+  };
 }
 
 function hostOf(models: Config['models'], name: string): Exclude<ModelConfig, { provider: 'scripted' }> | undefined {
-  const configured = Object.hasOwn(models, name) ? models[name] : undefined;
+  const configured = own(models, name);
   return configured?.provider === 'openai' ? configured : undefined;
 }

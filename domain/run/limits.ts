@@ -4,6 +4,7 @@
  * 1. Reaching a limit is a named outcome, never a failing workflow task.
  * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.
  */
+import { own } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Counted, LimitsState, Spent, Tally } from '../../contracts/schemas/run-state.ts';
@@ -121,7 +122,7 @@ export const TALLY_BYTES = 8_192;
 const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
-  const known = Object.hasOwn(tally.tools, key) ? tally.tools[key] : undefined;
+  const known = own(tally.tools, key);
   if (known === undefined && !hasRoom(tally, key)) return { ...tally, beyond: (tally.beyond ?? 0) + 1 };
   return { ...tally, tools: { ...tally.tools, [key]: { ...known, [kind]: (known?.[kind] ?? 0) + 1 } } };
 }

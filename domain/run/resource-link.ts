@@ -5,6 +5,7 @@
  * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/listing.ts`).
  * 3. The carried links are bounded and do not grow with the run; the newest ones are kept.
  */
+import { own } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { ServerConfig } from '../../contracts/schemas/config.ts';
@@ -43,12 +44,12 @@ export const READ_RESOURCE_TOOL: ToolDefinition = {
   annotations: { readOnlyHint: true },
 };
 
-/** True if the operator lets runs read this server's links. `hasOwn` guards names like `constructor`. */
+/** True if the operator lets runs read this server's links. */
 export function readsLinks(
   servers: Readonly<Record<string, Pick<ServerConfig, 'resourceLinks'>>>,
   server: string,
 ): boolean {
-  return Object.hasOwn(servers, server) && servers[server]?.resourceLinks === 'read';
+  return own(servers, server)?.resourceLinks === 'read';
 }
 
 /**

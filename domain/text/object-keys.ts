@@ -4,6 +4,7 @@
  * 1. A key consists of the prefix and a hash, and of nothing that came from outside.
  * 2. Only the status and the error code of an answer are shown: its text echoes what was signed, and names keys.
  */
+import { own } from '../../contracts/defined.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 
 export type BucketPlace = Pick<BucketConfig, 'endpoint' | 'bucket' | 'prefix'>;
@@ -53,7 +54,7 @@ const FIELDS: Readonly<Record<string, { readonly field: keyof BucketConfig; read
 };
 
 export function bucketTrouble(status: number, code: string): BucketTrouble {
-  const known = Object.hasOwn(FIELDS, code) ? FIELDS[code] : undefined;
+  const known = own(FIELDS, code);
   if (known !== undefined) return known;
   if (code === 'RequestTimeTooSkewed')
     return { reason: 'says that the clock of this machine is wrong by more than it allows' };

@@ -137,12 +137,6 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
-interface Nudging<Ack> {
-  readonly description: string;
-  readonly check?: () => void;
-  readonly act: () => Ack | Promise<Ack>;
-}
-
 /** Registers an update. Its input is `unknown`: anyone who may write to the namespace may send anything. */
 export function onUpdate<Message, Ack>(
   entity: Entity,
@@ -159,7 +153,11 @@ export function onUpdate<Message, Ack>(
 }
 
 /** Registers an update that says nothing: whatever comes along with it is not looked at, and so stops nothing. */
-export function onNudge<Ack>(entity: Entity, name: string, { description, check, act }: Nudging<Ack>): void {
+export function onNudge<Ack>(
+  entity: Entity,
+  name: string,
+  { description, check, act }: { description: string; check?: () => void; act: () => Ack | Promise<Ack> },
+): void {
   const handle = (_input?: unknown): Ack | Promise<Ack> => {
     entity.countUpdate();
     return act();

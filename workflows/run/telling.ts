@@ -79,12 +79,11 @@ export class Messenger {
   }
 
   carried(): CarriedMessages | undefined {
-    const notify = this.#notify;
-    if (notify === undefined) return undefined;
+    if (this.#notify === undefined) return undefined;
     const gathered = [...this.#gathered].flatMap(([channel, told]) =>
-      this.#messagesOf(notify, [...told, ...this.#queue], (each) => each === channel),
+      this.#messagesOf([...told, ...this.#queue], (each) => each === channel),
     );
-    const queued = this.#messagesOf(notify, this.#queue, (channel) => !this.#gathered.has(channel));
+    const queued = this.#messagesOf(this.#queue, (channel) => !this.#gathered.has(channel));
     const underWay = [...this.#underWay.values()].flatMap(({ input, scope }) =>
       scope === undefined ? (this.#stillNews(input) ?? []) : [{ ...input, again: true as const }],
     );
@@ -170,10 +169,9 @@ export class Messenger {
     const told = this.#queue;
     this.#queue = [];
     const { gather = {} } = notify;
-    for (const input of this.#messagesOf(notify, told, (channel) => gather[channel] === undefined)) this.#send(input);
-    for (const [channel, seconds] of Object.entries(gather)) {
-      if (this.#messagesOf(notify, told, (each) => each === channel).length > 0) this.#gather(channel, seconds, told);
-    }
+    for (const input of this.#messagesOf(told, (channel) => gather[channel] === undefined)) this.#send(input);
+    for (const [channel, seconds] of Object.entries(gather))
+      if (this.#messagesOf(told, (each) => each === channel).length > 0) this.#gather(channel, seconds, told);
   }
 
   #gather(channel: string, seconds: number, told: readonly Told[]): void {
@@ -188,18 +186,14 @@ export class Messenger {
   }
 
   #release(channel: string): void {
-    const notify = this.#notify;
-    const told = this.#gathered.get(channel);
+    const told = this.#gathered.get(channel) ?? [];
     this.#gathered.delete(channel);
-    if (notify === undefined || told === undefined) return;
-    for (const input of this.#messagesOf(notify, told, (each) => each === channel)) this.#send(input);
+    for (const input of this.#messagesOf(told, (each) => each === channel)) this.#send(input);
   }
 
-  #messagesOf(
-    notify: PreparedNotify,
-    told: readonly Told[],
-    wanted: (channel: string) => boolean,
-  ): readonly UnsentMessage[] {
+  #messagesOf(told: readonly Told[], wanted: (channel: string) => boolean): readonly UnsentMessage[] {
+    const notify = this.#notify;
+    if (notify === undefined) return [];
     const since = Date.now();
     const current = withoutPassing(told, this.#open);
     return messagesOf(current, notify, this.#live, wanted).map((input) => ({ ...input, since }));
