@@ -7,27 +7,14 @@ import type { Organisation } from '../../../domain/policy/judge.ts';
 import { Catalogs } from '../../../gateway/catalog/catalogs.ts';
 import { CatalogChanges } from '../../../gateway/catalog/changes.ts';
 import { countsOf } from '../../../gateway/catalog/shown.ts';
-import { catalogEntry, connection, toolSetting } from '../../support/builders/catalog.ts';
+import { catalogEntry, catalogSnapshot, connection, toolSetting } from '../../support/builders/catalog.ts';
 import { codeOf } from '../../support/refusal.ts';
 import { asker } from '../../support/scenes/asking.ts';
 
+const SETTINGS = { administrators: [], policy: {}, trusted: {}, serverUrls: {}, repeatable: {}, isSigned: false };
+
 function snapshotOf(server: string, entries: readonly CatalogEntry[] = []): CatalogSnapshot {
-  return {
-    tenant: 'default',
-    server,
-    status: 'connected',
-    connection: connection(),
-    revision: 1,
-    policyVersion: 3,
-    refreshes: 0,
-    newTools: 'ask',
-    entries: [...entries],
-    listings: {},
-    pending: [],
-    mark: 'first/1',
-    ledgerLength: 1,
-    ledgerHead: 'a'.repeat(64),
-  };
+  return catalogSnapshot(entries, { tenant: 'default', server, connection: connection() });
 }
 
 interface Scene {
@@ -64,16 +51,12 @@ function scene(listed: readonly string[] = ['shop'], there: readonly string[] = 
     }),
   };
   const settings = {
+    ...SETTINGS,
     administrators: [
       { tenant: 'default', ids: ['ann'], groups: [], may: ['connect' as const, 'loosen' as const] },
       { tenant: 'default', ids: [], groups: ['night'], may: ['tighten' as const] },
       { tenant: 'other', ids: ['olga'], groups: [], may: ['connect' as const] },
     ],
-    policy: {},
-    trusted: {},
-    serverUrls: {},
-    repeatable: {},
-    isSigned: false,
   };
   // Sound: these are what it uses.
   const catalogs = new Catalogs(countersign as unknown as Countersign, settings, () => now);
@@ -124,14 +107,10 @@ describe('what happens to a call', () => {
     let policy = first;
     let now = Date.parse('2026-06-01T10:00:00.000Z');
     const settings = {
-      administrators: [],
+      ...SETTINGS,
       get policy() {
         return policy;
       },
-      trusted: {},
-      serverUrls: {},
-      repeatable: {},
-      isSigned: false,
     };
     // Sound: nothing else of it is used.
     const catalogs = new Catalogs({ catalog: () => handle } as unknown as Countersign, settings, () => now);
@@ -177,14 +156,7 @@ test.each<[string, boolean, boolean]>([
   ['not in trust mode signed, where workers believe no catalog', true, false],
 ])('a read of a trusted server may be sent twice %s (INV-X1)', (_, isSigned, isRepeatable) => {
   const policy = { repeatable: 'trusted-reads' as const };
-  const settings = {
-    administrators: [],
-    policy,
-    trusted: {},
-    serverUrls: {},
-    repeatable: { shop: ['list'] },
-    isSigned,
-  };
+  const settings = { ...SETTINGS, policy, repeatable: { shop: ['list'] }, isSigned };
   // Sound: nothing is asked.
   const catalogs = new Catalogs({} as Countersign, settings);
   const read = { name: 'read', inputSchema: {}, annotations: { readOnlyHint: true } };

@@ -1,12 +1,26 @@
 import { expect, test } from '@jest/globals';
+import { defined } from '../../../contracts/defined.ts';
 import { ERRORS } from '../../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../../contracts/metrics.ts';
 import { GatewayMetrics } from '../../../gateway/metrics/metrics.ts';
 import type { Counted } from '../../../gateway/metrics/waiting.ts';
 import { readDeployed } from '../../support/package/deployment.ts';
 
-test('one scrape counts open requests once, for all metrics of them', async () => {
+const NOTHING: Counted = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
+
+/** @param stuck runs that do not go on: as Temporal marks them, and of those that somebody has opened */
+function measuring(counted = () => NOTHING, stuck: { readonly marked?: number; readonly opened?: number } = {}) {
   const metrics = new GatewayMetrics();
+  metrics.measure({
+    projection: { asOf: undefined, size: 0, isCut: false, stuck: stuck.marked },
+    waiting: { counted },
+    streams: { size: 0 },
+    opened: { stuck: stuck.opened ?? 0 },
+  });
+  return metrics;
+}
+
+test('one scrape counts open requests once, for all metrics of them', async () => {
   let times = 0;
   const counted = (): Counted => {
     times += 1;
@@ -17,8 +31,7 @@ test('one scrape counts open requests once, for all metrics of them', async () =
       dueSoon: times,
     };
   };
-  const projection = { asOf: undefined, size: 0, isCut: false, stuck: undefined };
-  metrics.measure({ projection, waiting: { counted }, streams: { size: 0 }, opened: { stuck: 0 } });
+  const metrics = measuring(counted);
   for (const scrape of [1, 2]) {
     const lines = (await metrics.text()).split('\n');
     expect(lines).toEqual(
@@ -34,16 +47,8 @@ test('one scrape counts open requests once, for all metrics of them', async () =
 });
 
 test('lists that visibility has not given yet are as old as the gateway', async () => {
-  const metrics = new GatewayMetrics();
-  const nothing = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
-  const projection = { asOf: undefined, size: 0, isCut: false, stuck: undefined };
-  metrics.measure({
-    projection,
-    waiting: { counted: () => nothing },
-    streams: { size: 0 },
-    opened: { stuck: 0 },
-  });
-  const [, seconds] = new RegExp(`^${GATEWAY_METRICS.stale} (\\S+)$`, 'm').exec(await metrics.text()) ?? [];
+  const text = await measuring().text();
+  const [, seconds] = new RegExp(`^${GATEWAY_METRICS.stale} (\\S+)$`, 'm').exec(text) ?? [];
   expect(Number(seconds)).toBeLessThan(60);
 });
 
@@ -65,13 +70,6 @@ test.each([
   ['also those that nobody has opened', 3, 1, 3],
   ['also those that Temporal has not marked yet', 0, 1, 1],
 ])('runs that are stuck are counted: %s', async (_, marked, opened, counted) => {
-  const metrics = new GatewayMetrics();
-  const nothing = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
-  metrics.measure({
-    projection: { asOf: undefined, size: 0, isCut: false, stuck: marked },
-    waiting: { counted: () => nothing },
-    streams: { size: 0 },
-    opened: { stuck: opened },
-  });
+  const metrics = measuring(undefined, { ...defined({ marked }), opened });
   expect(await metrics.text()).toContain(`${GATEWAY_METRICS.runsStuck} ${counted}\n`);
 });

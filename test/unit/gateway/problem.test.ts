@@ -11,6 +11,14 @@ import { createServer } from '../../../gateway/http/server.ts';
 import { People } from '../../../gateway/identity/person.ts';
 import { Sessions } from '../../../gateway/identity/sessions.ts';
 
+/** A server without routes, of a gateway that asks nobody who they are. */
+async function emptyServer() {
+  const config = GatewayConfig.parse({ development: true });
+  const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
+  const sessions = new Sessions(config, new People(config.may), undefined, none);
+  return await createServer({ config, tokens: { isDevelopment: true, askerOf: none }, sessions });
+}
+
 test.each(Object.keys(ERRORS).filter(isErrorCode))('%s is told as a problem with the status of the table', (code) => {
   const problem = problemOf(new CountersignError(code, 'It went wrong.', { runId: 'r' }), 'q-1');
   expect(ProblemDetails.parse(problem)).toMatchObject({ code, status: ERRORS[code].httpStatus, requestId: 'q-1' });
@@ -34,10 +42,7 @@ test('each field that does not fit is told by its path, without its value', () =
 });
 
 test('what does not fit is a sentence, in words that people have for the parts of a request', async () => {
-  const config = GatewayConfig.parse({ development: true });
-  const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
-  const sessions = new Sessions(config, new People(config.may), undefined, none);
-  const app = await createServer({ config, tokens: { isDevelopment: true, askerOf: none }, sessions });
+  const app = await emptyServer();
   const n = z.coerce.number();
   const schema = {
     body: z.strictObject({ url: HttpUrl }),
@@ -80,10 +85,7 @@ test('errors of the server itself have codes, too', () => {
 });
 
 test('INV-G1: a body whose numbers would be read as others, or of which a member would not be read, is refused', async () => {
-  const config = GatewayConfig.parse({ development: true });
-  const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
-  const sessions = new Sessions(config, new People(config.may), undefined, none);
-  const app = await createServer({ config, tokens: { isDevelopment: true, askerOf: none }, sessions });
+  const app = await emptyServer();
   app.post('/said', { config: { isOpen: true }, handler: async ({ body }) => body });
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const said = async (body: string): Promise<{ readonly status: number; readonly json: unknown }> => {

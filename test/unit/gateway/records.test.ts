@@ -5,24 +5,14 @@ import type { Message } from '../../../contracts/schemas/transcript.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import { Records } from '../../../gateway/inbox/records.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
-import { START } from '../../support/builders/run.ts';
+import { runState, START } from '../../support/builders/run.ts';
 import { codeOf } from '../../support/refusal.ts';
 import { asker, known } from '../../support/scenes/asking.ts';
 
 const AT = new Date(START).toISOString();
-const STATE: RunState = {
-  workflowId: 'run-1',
-  runId: 'execution',
-  status: 'waiting',
+const STATE = runState({
   turn: 2,
-  pending: 1,
-  usage: { inputTokens: 0, outputTokens: 0 },
   calls: 3,
-  ledgerLength: 9,
-  ledgerHead: 'a'.repeat(64),
-  transcriptLength: 4,
-  ledgerFrom: 0,
-  transcriptFrom: 0,
   standing: [
     { standing: 'd1', callId: 't1.c0', server: 'bank', tool: 'pay', scope: 'call', by: ['ben'], at: AT },
     { standing: 'd2', callId: 't2.c1', server: 'bank', tool: 'pay', scope: 'call', by: ['ben'], at: AT },
@@ -37,7 +27,7 @@ const STATE: RunState = {
     polls: 1,
     message: 'to DE89',
   })),
-};
+});
 
 function messageWith(sha256: string): Message {
   const part = {
@@ -66,6 +56,24 @@ async function readBy(person: Parameters<typeof asker>[0]): Promise<RunState> {
   return await records.state(asker(person), 'run-1');
 }
 
+/** Of a run in which this was said, and whose artifacts are all there. */
+function recordsOf(
+  conversation: (page: { readonly from: number; readonly most: number }) => Promise<readonly Message[]>,
+  { now, execution = () => STATE.runId }: { readonly now?: () => number; readonly execution?: () => string } = {},
+): Records {
+  const { row } = known();
+  return new Records(
+    {
+      reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
+      opened: { state: async () => ({ ...STATE, runId: execution() }) },
+      // Sound: only the conversation is read.
+      countersign: { run: () => ({ conversation }) } as unknown as Countersign,
+      artifacts: { get: async () => new Uint8Array(1) },
+    },
+    now,
+  );
+}
+
 test('the arguments of a decision that stands, and the words of a task, are left out of other calls', async () => {
   const { standing = [], tasks = [], ...rest } = await readBy({ id: 'cyd' });
   expect(standing.map(({ standing: id, arguments: args }) => [id, args])).toEqual([
@@ -86,22 +94,12 @@ test('who agreed reads what was agreed to, and initiators read everything', asyn
 });
 
 test('an artifact of a run that was reset is found where the conversation was as long before', async () => {
-  const { row } = known();
   let said = messageWith('a'.repeat(64));
   let execution = 'first';
   let now = START;
   const conversation = async ({ from }: { readonly from: number }): Promise<readonly Message[]> =>
     await Promise.resolve(from === 0 ? [said] : []);
-  const records = new Records(
-    {
-      reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
-      opened: { state: async () => ({ ...STATE, runId: execution }) },
-      // Sound: only the conversation is read.
-      countersign: { run: () => ({ conversation }) } as unknown as Countersign,
-      artifacts: { get: async () => new Uint8Array(1) },
-    },
-    () => now,
-  );
+  const records = recordsOf(conversation, { now: () => now, execution: () => execution });
   const read = async (letter: string) =>
     (await records.artifact(asker({ id: 'zoe' }), 'run-1', letter.repeat(64))).bytes;
   expect(await read('a')).toHaveLength(1);
@@ -113,26 +111,17 @@ test('an artifact of a run that was reset is found where the conversation was as
 });
 
 test('a conversation without an end is not read for ever', async () => {
-  const { row } = known();
   let asked = 0;
   const conversation = async ({ most }: { readonly most: number }): Promise<readonly Message[]> => {
     asked += 1;
     if (asked > 1_000) throw new Error('read on and on');
     return await Promise.resolve(Array.from({ length: most }, () => messageWith('a'.repeat(64))));
   };
-  const records = new Records({
-    reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
-    opened: { state: async () => STATE },
-    // Sound: only the conversation is read.
-    countersign: { run: () => ({ conversation }) } as unknown as Countersign,
-    artifacts: { get: async () => new Uint8Array(1) },
-  });
-  const read = records.artifact(asker({ id: 'zoe' }), 'run-1', 'b'.repeat(64));
+  const read = recordsOf(conversation).artifact(asker({ id: 'zoe' }), 'run-1', 'b'.repeat(64));
   await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });
 });
 
 test('what was read of a conversation is not read again, whatever hashes somebody asks for', async () => {
-  const { row } = known();
   const said = [messageWith('a'.repeat(64))];
   const from: number[] = [];
   let now = START;
@@ -142,16 +131,7 @@ test('what was read of a conversation is not read again, whatever hashes somebod
     now += 3_000;
     return await Promise.resolve(said.slice(asked.from));
   };
-  const records = new Records(
-    {
-      reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
-      opened: { state: async () => STATE },
-      // Sound: only the conversation is read.
-      countersign: { run: () => ({ conversation }) } as unknown as Countersign,
-      artifacts: { get: async () => new Uint8Array(1) },
-    },
-    () => now,
-  );
+  const records = recordsOf(conversation, { now: () => now });
   const read = async (letter: string) =>
     await codeOf(records.artifact(asker({ id: 'zoe' }), 'run-1', letter.repeat(64)));
   expect(await Promise.all([read('b'), read('c')])).toEqual(['ARTIFACT_UNKNOWN', 'ARTIFACT_UNKNOWN']);

@@ -219,6 +219,13 @@ describe('who comes back from the provider', () => {
   });
 });
 
+/** Comes back from the provider with a code. @returns what is said where it does not know the code */
+async function refusedCode(sessions: Sessions): Promise<string> {
+  const { location, cookie } = await sessions.begin('/');
+  const query = new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: 'c' });
+  return await codeOf(sessions.finish(query, cookie.value));
+}
+
 /** Answers as the provider's metadata, with the ways in which it takes the secret of a client. */
 function providerTaking(methods: readonly string[] | undefined): Response {
   return Response.json({
@@ -242,9 +249,7 @@ test.each([
     return Response.json({ error: 'invalid_grant' }, { status: 400 });
   };
   const sessions = sessionsOf({ signIn: { ...SIGN_IN, clientSecret: 's3cret' } }, ask);
-  const { location, cookie } = await sessions.begin('/');
-  const query = new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: 'c' });
-  expect(await codeOf(sessions.finish(query, cookie.value))).toBe('SIGN_IN_REQUIRED');
+  expect(await refusedCode(sessions)).toBe('SIGN_IN_REQUIRED');
   const basic = `Basic ${Buffer.from('gateway:s3cret').toString('base64')}`;
   expect(sent.map(({ header }) => header)).toEqual([isBasic ? basic : null]);
   expect(sent[0]?.body.get('client_secret')).toBe(isBasic ? null : 's3cret');
@@ -263,10 +268,8 @@ test('a provider that states both ways and knows the gateway by HTTP Basic alone
   const sessions = sessionsOf({ signIn: { ...SIGN_IN, clientSecret: 's3cret' } }, ask);
   for (const ways of [[false, true], [true]]) {
     sent.length = 0;
-    const { location, cookie } = await sessions.begin('/');
-    const query = new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: 'c' });
     // The client is known, and the code is not.
-    expect(await codeOf(sessions.finish(query, cookie.value))).toBe('SIGN_IN_REQUIRED');
+    expect(await refusedCode(sessions)).toBe('SIGN_IN_REQUIRED');
     expect(sent).toEqual(ways);
   }
 });

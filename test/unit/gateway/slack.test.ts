@@ -50,16 +50,24 @@ test.each([301_000, -301_000])('a request that is %s ms away is refused, though 
 const URL = 'https://hooks.slack.com/actions/T024BE7LD/1/canary';
 const VALUE = JSON.stringify({ run: 'run-1', callId: 't1.c0', digest: 'd'.repeat(64), runId: 'temporal-1' });
 
+/** Of the messages of one team, in which ben may press. */
+function pressesOf(parts: Pick<PressParts, 'answering' | 'askSlack' | 'log'> & Partial<PressParts>): Presses {
+  return new Presses({
+    config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
+    oidc: undefined,
+    // Sound: a press uses nothing else of a person.
+    people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
+    onRefusal: () => undefined,
+    ...parts,
+  });
+}
+
 /** Presses approve as ben, and returns what Slack and the log were told. */
 async function pressed(answer: PressParts['answering']['answer'], askSlack?: PressParts['askSlack'], value = VALUE) {
   const said: string[] = [];
   const logged: unknown[] = [];
   const refused: unknown[] = [];
-  const presses = new Presses({
-    config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
-    oidc: undefined,
-    // Sound: a press uses nothing else of a person.
-    people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
+  const presses = pressesOf({
     answering: { answer },
     askSlack:
       askSlack ??
@@ -121,11 +129,7 @@ function messageOfTwo(answer: () => Promise<{ readonly status: string }> = async
   const posts: Posted[] = [];
   const open: (() => void)[] = [];
   const logged: unknown[] = [];
-  const presses = new Presses({
-    config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
-    oidc: undefined,
-    // Sound: a press uses nothing else of a person.
-    people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
+  const presses = pressesOf({
     // Sound: nothing else of what a run answers is read.
     answering: { answer: async () => (await answer()) as never },
     askSlack: async (url, init) => {
@@ -136,7 +140,6 @@ function messageOfTwo(answer: () => Promise<{ readonly status: string }> = async
       }
       return new Response();
     },
-    onRefusal: () => undefined,
     log: { warn: (message, fields) => logged.push([message, fields]) },
   });
   const values = ['t1.c0', 't1.c1'].map((callId) => VALUE.replace('t1.c0', callId));

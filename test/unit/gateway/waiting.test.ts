@@ -1,40 +1,28 @@
 import { expect, test } from '@jest/globals';
 import { type ClosedRequest, WaitingRequests } from '../../../gateway/metrics/waiting.ts';
 import type { Known } from '../../../gateway/projection/projection.ts';
+import { START } from '../../support/builders/run.ts';
+import { known } from '../../support/scenes/asking.ts';
 
-const START = Date.parse('2026-01-01T00:00:00Z');
 const DAY = 86_400_000;
 const digestOf = (index: number) => String(index).repeat(64);
 
 function seen(digests: readonly number[], over: Partial<Known['row']> = {}, truncated = false): Known {
-  return {
-    row: {
-      runId: 'run-1',
-      status: 'waiting',
-      tenant: 'default',
-      initiator: 'ann',
-      servers: [],
-      startedAt: new Date(START - DAY).toISOString(),
-      waitingSince: new Date(START - 2_000_000).toISOString(),
-      pending: digests.length,
-      ...over,
+  const requests = digests.map((index) => ({
+    callId: `t1.c${index}`,
+    server: 'bank',
+    tool: 'pay',
+    deadline: new Date(START + index * DAY).toISOString(),
+    digest: digestOf(index),
+  }));
+  const waitingSince = new Date(START - 2_000_000).toISOString();
+  return known(
+    { status: 'waiting', waitingSince, pending: digests.length, ...over },
+    {
+      memo: { count: digests.length, requests, truncated },
+      approvers: ['group:finance', 'group:of-a-tenant', 'id:ben'],
     },
-    memo: {
-      count: digests.length,
-      requests: digests.map((index) => ({
-        callId: `t1.c${index}`,
-        server: 'bank',
-        tool: 'pay',
-        deadline: new Date(START + index * DAY).toISOString(),
-        digest: digestOf(index),
-      })),
-      truncated,
-    },
-    approvers: ['group:finance', 'group:of-a-tenant', 'id:ben'],
-    mark: '',
-    version: 1,
-    misses: 0,
-  };
+  );
 }
 
 function following(groups: readonly string[] = ['finance']) {
@@ -145,11 +133,11 @@ test('a request stays the same when its run continues as new and its digest is a
 
 test('what open requests ask for, and that the first deadline of those that are not listed is due', () => {
   const { waiting } = following();
-  const known = seen([1, 2], { pending: 3, nextDeadline: new Date(START + 3_600_000).toISOString() });
-  const [first, second] = known.memo?.requests ?? [];
+  const run = seen([1, 2], { pending: 3, nextDeadline: new Date(START + 3_600_000).toISOString() });
+  const [first, second] = run.memo?.requests ?? [];
   if (first === undefined || second === undefined) throw new Error('no request');
   const memo = { count: 3, requests: [first, { ...second, about: 'outcome' as const }], truncated: true };
-  waiting.see({ ...known, memo }, START);
+  waiting.see({ ...run, memo }, START);
   expect(Object.fromEntries(waiting.counted(START).bySubject)).toEqual({
     consent: 1,
     outcome: 1,

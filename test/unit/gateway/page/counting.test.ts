@@ -7,17 +7,14 @@ import { createServer, type Server } from '../../../../gateway/http/server.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { People } from '../../../../gateway/identity/person.ts';
 import { SESSION_COOKIE, Sessions } from '../../../../gateway/identity/sessions.ts';
-import type { PageOptions } from '../../../../gateway/page/kit/page.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
+import { nothing, QUIET_PAGES } from '../../../support/scenes/quiet-pages.ts';
 
 const MOST = 5;
 const CONFIG = GatewayConfig.parse({ development: true, limits: { requestsPerMinute: MOST } });
 
 const people = new People(CONFIG.may);
-const none = async (): Promise<never> => {
-  throw new Error('not asked here');
-};
-const newSessions = (): Sessions => new Sessions(CONFIG, people, undefined, none);
+const newSessions = (): Sessions => new Sessions(CONFIG, people, undefined, nothing);
 
 let app: Server;
 let base: string;
@@ -25,16 +22,11 @@ let sessions: Sessions;
 
 beforeEach(async () => {
   sessions = newSessions();
-  const tokens = { isDevelopment: true, askerOf: none };
+  const tokens = { isDevelopment: true, askerOf: nothing };
   app = await createServer({ config: CONFIG, tokens, sessions, version: '1' });
-  // Sound: the pages that are asked for here read the inbox alone.
-  const source = {
-    inbox: async () => ({ requests: [], mine: 0, asOf: new Date().toISOString() }),
-    places: () => new Set(),
-  } as unknown as PageOptions['source'];
   const streams = new Streams(CONFIG.limits);
   await app.register(async (pages) =>
-    registerPages(pages, { source, sessions, streams, isDevelopment: true, hasSignIn: false }),
+    registerPages(pages, { source: QUIET_PAGES, sessions, streams, isDevelopment: true, hasSignIn: false }),
   );
   base = await app.listen({ host: '127.0.0.1', port: 0 });
 });

@@ -20,6 +20,7 @@ import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page
 import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
+import { NO_CATALOGS } from '../../../support/scenes/quiet-pages.ts';
 import { until } from '../../../support/until.ts';
 
 const ANN: Viewer = {
@@ -85,19 +86,6 @@ let checking: () => Promise<void>;
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
 
-const nothing = async (): Promise<never> => {
-  throw new Error('not asked here');
-};
-const noCatalogs: PageSource['catalogs'] = {
-  servers: [],
-  mayConnect: () => false,
-  list: nothing,
-  read: nothing,
-  tool: nothing,
-  send: nothing,
-  changes: () => () => undefined,
-};
-
 function source(): PageSource {
   return {
     inbox: async () => ({
@@ -116,7 +104,7 @@ function source(): PageSource {
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
-      ...noCatalogs,
+      ...NO_CATALOGS,
       get servers() {
         return catalogs.servers;
       },
@@ -167,7 +155,7 @@ beforeEach(async () => {
   taking = async () => undefined;
   tool = {};
   started = [];
-  catalogs = noCatalogs;
+  catalogs = NO_CATALOGS;
   const report = { faults: [], length: 7, head: 'ef'.repeat(32), branches: 1, signedTo: 0, ended: false };
   checked = { report, isHeadOfRun: true };
   checking = async () => undefined;
@@ -873,6 +861,16 @@ test('nothing is offered that the person may not do (S2.3)', async () => {
   expect(body).not.toMatch(/<button[^>]*class="button (?:approve|reject)/);
 });
 
+test('a request says that the provider of a model makes the call, and only then (docs/adr/0080)', async () => {
+  expect((await ask(PATH)).body).not.toContain('Called by');
+  shown = [{ ...request, hosted: 'g\u202Ept' }];
+  const { body } = await ask(PATH);
+  expect(body.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ')).toMatch(
+    /Called by ?the provider of model gU\+202Ept/,
+  );
+  expect(body).not.toContain('\u202E');
+});
+
 test('a closed request offers nothing', async () => {
   shown = [{ ...request, status: 'approved', decidedBy: { id: 'ben', groups: [] }, decidedAt: request.openedAt }];
   const { body } = await ask(PATH);
@@ -1245,7 +1243,7 @@ describe('a catalog', () => {
   let told: CatalogSent[];
   const holds = (changed: Partial<CatalogDetail>): void => {
     catalogs = {
-      ...noCatalogs,
+      ...NO_CATALOGS,
       read: async () => ({ ...detail, ...changed }),
       send: async (_viewer, _server, message) => void told.push(message),
     };
@@ -1302,7 +1300,7 @@ describe('a catalog', () => {
 
   test('that cannot be read is no missing one: the list leads to its page, and offers nobody to connect it', async () => {
     const list = async () => ({ catalogs: [], unread: ['shop'] });
-    catalogs = { ...noCatalogs, servers: ['shop', 'books'], mayConnect: () => true, list };
+    catalogs = { ...NO_CATALOGS, servers: ['shop', 'books'], mayConnect: () => true, list };
     const { body } = await ask('/catalogs');
     expect(body).toMatch(/No answer from the catalogs of <a href="\/catalogs\/shop">/);
     expect(body).not.toContain('No catalog yet');
@@ -1312,7 +1310,7 @@ describe('a catalog', () => {
 
   test('is connected by a form that keeps every field and the reason where it was refused', async () => {
     const error = new CountersignError('CATALOG_INVALID', 'the address is not allowed', { path: 'url' });
-    catalogs = { ...noCatalogs, mayConnect: () => true, list: async () => ({ catalogs: [], unread: [] }) };
+    catalogs = { ...NO_CATALOGS, mayConnect: () => true, list: async () => ({ catalogs: [], unread: [] }) };
     refuses(error);
     const typed = { server: 'books', url: `https://books.example/?${HOSTILE}`, credentials: 'robot', trusted: 'yes' };
     const { statusCode, body } = await post('/catalogs', { requestId: 'r1', ...typed });
@@ -1424,7 +1422,7 @@ describe('a catalog', () => {
     let tell = (): void => undefined;
     let isOver = false;
     catalogs = {
-      ...noCatalogs,
+      ...NO_CATALOGS,
       changes: (person, of, listener) => {
         followed.push([person.id, of]);
         tell = listener;
@@ -1451,7 +1449,7 @@ describe('a catalog', () => {
   test('is not followed for a reader that has gone while its session was checked', async () => {
     let follows = 0;
     catalogs = {
-      ...noCatalogs,
+      ...NO_CATALOGS,
       changes: () => {
         follows += 1;
         return () => undefined;

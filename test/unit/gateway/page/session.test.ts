@@ -6,6 +6,7 @@ import { Streams } from '../../../../gateway/http/streams.ts';
 import { People } from '../../../../gateway/identity/person.ts';
 import { Sessions } from '../../../../gateway/identity/sessions.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
+import { nothing, QUIET_PAGES } from '../../../support/scenes/quiet-pages.ts';
 
 const NOBODY = { ids: [], groups: [] };
 
@@ -16,35 +17,10 @@ async function start(isDevelopment: boolean): Promise<void> {
   app = fastify();
   await app.register(cookie);
   const people = new People({ start: NOBODY, read: NOBODY, administer: NOBODY });
-  const none = async (): Promise<never> => {
-    throw new Error('not asked here');
-  };
   registerPages(app, {
-    source: {
-      inbox: async () => ({ requests: [], mine: 0, asOf: new Date().toISOString() }),
-      runs: none,
-      run: none,
-      places: () => new Set(),
-      catalogs: {
-        servers: [],
-        mayConnect: () => false,
-        list: none,
-        read: none,
-        tool: none,
-        send: none,
-        changes: () => () => undefined,
-      },
-      agents: [],
-      start: none,
-      check: none,
-      tool: none,
-      send: none,
-      say: none,
-      stop: none,
-      changes: () => () => undefined,
-    },
+    source: QUIET_PAGES,
     streams: new Streams({ streams: 1, streamsPerPerson: 1 }),
-    sessions: new Sessions(isDevelopment ? { development: true } : {}, people, undefined, none),
+    sessions: new Sessions(isDevelopment ? { development: true } : {}, people, undefined, nothing),
     isDevelopment,
     hasSignIn: false,
   });
