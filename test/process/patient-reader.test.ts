@@ -1,19 +1,13 @@
 /** A watch outlasts what passes, and nothing else (INV-D3). */
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { Engine } from '../../client/engine/engine.ts';
 import { type Patience, PatientReader, TimeIsUp } from '../../client/run/watch.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { fakeClient } from '../support/fake-client.ts';
 import { until } from '../support/until.ts';
 
-const connection = {
-  withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
-  withAbortSignal: async (_signal: AbortSignal, act: () => Promise<unknown>) => await act(),
-};
-
 function readerWith(patience: Patience, callMs = 60_000): PatientReader {
-  // Sound: engine and reader use nothing else of a client.
-  return new PatientReader(new Engine({ connection } as unknown as Client, callMs), 'run', patience);
+  return new PatientReader(new Engine(fakeClient(), callMs), 'run', patience);
 }
 
 /** Fails with these codes, one after the other, then answers. */

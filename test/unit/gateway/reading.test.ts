@@ -1,12 +1,12 @@
 /** Lists show what waits for a person in any spelling that policy allows, and refusals tell nothing (D-7). */
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { RequestQuery, RunQuery } from '../../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { Opened } from '../../../gateway/projection/opened.ts';
 import type { Known, Projection } from '../../../gateway/projection/projection.ts';
 import { Reading } from '../../../gateway/inbox/reading.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { fakeClient } from '../../support/fake-client.ts';
 import { asker, known } from '../../support/scenes/asking.ts';
 import { START } from '../../support/builders/run.ts';
 import { codeOf } from '../../support/refusal.ts';
@@ -40,18 +40,9 @@ function reading(
     runs: () => runs.values(),
     waiting: () => runs,
   };
-  const client = {
-    options: { namespace: 'default' },
-    connection: { withDeadline: async <T>(_: number, ask: () => Promise<T>) => await ask() },
-    workflowService: { describeWorkflowExecution: describe },
-  };
+  const client = fakeClient({ workflowService: { describeWorkflowExecution: describe } });
   // Sound: these are what it uses of each.
-  return new Reading(
-    client as unknown as Client,
-    projection as unknown as Projection,
-    opened as unknown as Opened,
-    () => START,
-  );
+  return new Reading(client, projection as unknown as Projection, opened as unknown as Opened, () => START);
 }
 
 const noRow = async (): Promise<unknown> => await Promise.resolve({});

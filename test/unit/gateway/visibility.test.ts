@@ -1,8 +1,8 @@
 /** Reading visibility: a call that is never answered ends nothing but itself. */
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { Projection } from '../../../gateway/projection/projection.ts';
 import { rowOf, stuckRuns } from '../../../gateway/projection/visibility.ts';
+import { fakeClient } from '../../support/fake-client.ts';
 import { until } from '../../support/until.ts';
 
 /** A client of a Temporal that answers once, and then never until the caller gives up. */
@@ -17,22 +17,12 @@ function silentAfter(answers: number) {
     }
     return await new Promise<never>((_, reject) => aborts.addEventListener('abort', () => reject(new Error('away'))));
   };
-  const client = {
-    options: { namespace: 'default' },
-    connection: {
-      withDeadline: async <T>(at: number, ask: () => Promise<T>) => {
-        deadlines.push(at);
-        return await ask();
-      },
-      withAbortSignal: async <T>(signal: AbortSignal, ask: () => Promise<T>) => {
-        aborts = signal;
-        return await ask();
-      },
-    },
-    workflowService: { listWorkflowExecutions: call, describeWorkflowExecution: call },
+  const withAbortSignal = async <T>(signal: AbortSignal, ask: () => Promise<T>) => {
+    aborts = signal;
+    return await ask();
   };
-  // Sound: these are what it uses of a client.
-  return { client: client as unknown as Client, deadlines };
+  const workflowService = { listWorkflowExecutions: call, describeWorkflowExecution: call };
+  return { client: fakeClient({ connection: { withAbortSignal }, workflowService }, deadlines), deadlines };
 }
 
 test('each call has a deadline, and a gateway stops although Temporal does not answer', async () => {
@@ -53,22 +43,14 @@ test('reading one run has a deadline', async () => {
 /** A client of a Temporal without runs, which counts so. */
 function counting(count: () => Promise<{ readonly count: bigint }>) {
   const asked: unknown[] = [];
-  const client = {
-    options: { namespace: 'default' },
-    connection: {
-      withDeadline: async <T>(_: number, ask: () => Promise<T>) => await ask(),
-      withAbortSignal: async <T>(_: AbortSignal, ask: () => Promise<T>) => await ask(),
-    },
-    workflowService: {
-      listWorkflowExecutions: async () => ({ executions: [], nextPageToken: new Uint8Array() }),
-      countWorkflowExecutions: async (query: unknown) => {
-        asked.push(query);
-        return await count();
-      },
+  const workflowService = {
+    listWorkflowExecutions: async () => ({ executions: [], nextPageToken: new Uint8Array() }),
+    countWorkflowExecutions: async (query: unknown) => {
+      asked.push(query);
+      return await count();
     },
   };
-  // Sound: these are what it uses of a client.
-  return { client: client as unknown as Client, asked };
+  return { client: fakeClient({ workflowService }), asked };
 }
 
 /** As gRPC's client fails with this status. */

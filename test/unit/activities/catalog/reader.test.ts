@@ -1,10 +1,11 @@
 /** How a worker reads catalogs, and which toolsets it keeps between steps. */
 import { describe, expect, test } from '@jest/globals';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { createCatalogReader, createToolsetLoader } from '../../../../activities/catalog/reader.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { ToolsetRef } from '../../../../contracts/wire/identity.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 // A catalog that cannot be read is no missing catalog (INV-G4), and one that was just read is not asked again.
 
@@ -34,9 +35,7 @@ function reading(answer: (id: string, known: string) => Promise<unknown>) {
       return await answer(id, known);
     },
   });
-  const withDeadline = async (_at: number, act: () => Promise<unknown>) => await act();
-  // Sound for the test: the reader uses no more of a client.
-  const client = { workflow: { getHandle }, connection: { withDeadline } } as unknown as Client;
+  const client = fakeClient({ workflow: { getHandle } });
   return { asked, read: createCatalogReader(client, () => time), pass: (ms: number) => void (time += ms) };
 }
 

@@ -4,7 +4,7 @@
  * One file, because each is one check of the same dispatch.
  */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { ToolNow } from '../../../../activities/catalog/reader.ts';
@@ -30,6 +30,7 @@ import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { assembleToolset, type OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approvedDispatch } from '../../../support/builders/dispatch.ts';
 import { serverTools, toolDefinition, toolTarget } from '../../../support/builders/tool.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 // A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7).
@@ -301,12 +302,8 @@ function namespaceOf(
     return [{ eventId: 1, workflowExecutionStartedEventAttributes: started }, ...events];
   };
   let requests = 0;
-  const client = {
-    options: {
-      namespace: 'default',
-      loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] },
-    },
-    connection: { withDeadline: async (_at: number, act: () => Promise<unknown>) => await act() },
+  const client = fakeClient({
+    options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
     workflowService: {
       getWorkflowExecutionHistory: async ({ execution }: { execution: { runId: string } }) => {
         requests += 1;
@@ -324,9 +321,8 @@ function namespaceOf(
         for (const runId of listed) yield { runId };
       },
     },
-  };
-  // Sound for the test: the reader uses no more of a client.
-  const read = createDiscardedReader(client as unknown as Client);
+  });
+  const read = createDiscardedReader(client);
   return { read, requests: () => requests };
 }
 

@@ -1,12 +1,13 @@
 /** Which running workflows need a key of the zone, while workflows end. */
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
 import { expect, test } from '@jest/globals';
-import { type Client, ServiceError } from '@temporalio/client';
+import { ServiceError } from '@temporalio/client';
 import { defaultDataConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { usersOf } from '../../../../cli/verbs/keys.ts';
 import { RUN_WORKFLOW } from '../../../../contracts/names.ts';
 import { KEY_FIELD } from '../../../../contracts/zone.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 /** The input of a workflow, proven with this key. */
 function startedBy(key: string) {
@@ -32,21 +33,16 @@ function sessionOver(workflows: Readonly<Record<string, object | Error>>) {
     historyLength: msToTs(3_000).seconds,
     taskQueue: 'runs',
   }));
-  const connection = {
-    workflowService: {
-      listWorkflowExecutions: async () => await Promise.resolve({ executions, nextPageToken: new Uint8Array() }),
-    },
-    withDeadline: async <T>(_: number, ask: () => Promise<T>) => await ask(),
-  };
+  const listWorkflowExecutions = async () => await Promise.resolve({ executions, nextPageToken: new Uint8Array() });
   const getHandle = (workflowId: string) => ({
     fetchHistory: async () => {
       const found = workflows[workflowId];
       return await (found instanceof Error ? Promise.reject(found) : Promise.resolve(found));
     },
   });
-  const options = { namespace: 'default', identity: 'ann', loadedDataConverter: defaultDataConverter };
-  // Sound: the command asks nothing else of its client.
-  const client = { connection, workflow: { getHandle }, options } as unknown as Client;
+  const options = { identity: 'ann', loadedDataConverter: defaultDataConverter };
+  const connection = { workflowService: { listWorkflowExecutions } };
+  const client = fakeClient({ connection, workflow: { getHandle }, options });
   return { client, deadlineMs: 1_000 };
 }
 

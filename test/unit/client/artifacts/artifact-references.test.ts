@@ -4,6 +4,7 @@ import type { Client } from '@temporalio/client';
 import { hashesIn, referencedArtifacts } from '../../../../client/artifacts/sweep.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { createDataConverter } from '../../../../workers/codec.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const hash = (digit: string): string => digit.repeat(64);
@@ -26,12 +27,11 @@ function namespace(fetchHistory: () => Promise<unknown>, payloadCodecs: unknown 
     memo: { fields: { anything: payload('x', 'binary/encrypted') } },
   };
   const listWorkflowExecutions = async () => ({ executions: [listed], nextPageToken: [] });
-  // Sound: nothing else of a client is used.
-  return {
+  return fakeClient({
     connection: { workflowService: { listWorkflowExecutions } },
-    options: { namespace: 'default', loadedDataConverter: { payloadCodecs } },
+    options: { loadedDataConverter: { payloadCodecs } },
     workflow: { getHandle: () => ({ fetchHistory }) },
-  } as unknown as Client;
+  });
 }
 
 test('hashes are found wherever they stand in bytes, and longer ones are none', () => {

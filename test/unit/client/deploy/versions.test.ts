@@ -1,19 +1,14 @@
 /** What Temporal tells of a deployment, in our words; and what it does not know. */
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
 import { expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { readDeployment } from '../../../../client/deploy/versions.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 function engineOf(describeWorkerDeployment: () => Promise<unknown>): Engine {
-  const connection = {
-    workflowService: { describeWorkerDeployment },
-    withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
-  };
-  // Sound: a reading asks nothing else of its client.
-  return new Engine({ connection, options: { namespace: 'default' } } as unknown as Client);
+  return new Engine(fakeClient({ connection: { workflowService: { describeWorkerDeployment } } }));
 }
 
 test('each status of a build has its word, one that is not known takes nothing, and the newest build is first', async () => {

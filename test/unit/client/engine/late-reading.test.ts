@@ -1,8 +1,8 @@
 /** What only reads has sent no message: where no answer comes in time, it says so, and to ask again. */
 import { expect, test } from '@jest/globals';
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
-import type { Client } from '@temporalio/client';
 import { Countersign } from '../../../../client/index.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const late = Object.assign(new Error('late'), {
@@ -12,13 +12,7 @@ const late = Object.assign(new Error('late'), {
 });
 const describe = async (): Promise<never> => await Promise.reject(late);
 
-// Sound: Temporal is asked for nothing else before it does not answer.
-const client = {
-  options: { namespace: 'default' },
-  connection: { withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act() },
-  workflow: { getHandle: () => ({ describe }) },
-} as unknown as Client;
-const countersign = new Countersign({ client });
+const countersign = new Countersign({ client: fakeClient({ workflow: { getHandle: () => ({ describe }) } }) });
 
 const target = { url: 'https://tickets.example.com/mcp', key: { kty: 'EC' } };
 

@@ -1,8 +1,8 @@
 /** A message outlasts a workflow task that got lost; a reading does not wait that long (docs/adr/0067). */
 import { expect, jest, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { refreshEnd } from '../../../../client/catalog/catalog-handle.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 /** Temporal's default timeout of a workflow task, in milliseconds. */
 const TASK_TIMEOUT_MS = 10_000;
@@ -11,20 +11,15 @@ const NOW = 1_000_000;
 /** Milliseconds that a reading and a message may take. */
 async function deadlinesOf(deadlineMs?: number): Promise<{ readonly reading: number; readonly message: number }> {
   const times: number[] = [];
-  const withDeadline = async (deadline: number, act: () => Promise<unknown>): Promise<unknown> => {
-    times.push(deadline - NOW);
-    return await act();
-  };
   const clock = jest.spyOn(Date, 'now').mockReturnValue(NOW);
   try {
-    // Sound: neither asks anything else of its client.
-    const engine = new Engine({ connection: { withDeadline } } as unknown as Client, deadlineMs);
+    const engine = new Engine(fakeClient({}, times), deadlineMs);
     await engine.read('run', async () => 'read');
     await engine.update('run', undefined, async () => 'taken');
   } finally {
     clock.mockRestore();
   }
-  const [reading = 0, message = 0] = times;
+  const [reading = 0, message = 0] = times.map((deadline) => deadline - NOW);
   return { reading, message };
 }
 

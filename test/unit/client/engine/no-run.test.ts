@@ -1,15 +1,11 @@
 /** The id of a catalog, or of a workflow of one's own, in the place of a run's: that is no fault of the service. */
 import { expect, test } from '@jest/globals';
-import {
-  type Client,
-  QueryNotRegisteredError,
-  WorkflowFailedError,
-  WorkflowUpdateFailedError,
-} from '@temporalio/client';
+import { QueryNotRegisteredError, WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common';
 import { failureOf } from '../../../../contracts/failure.ts';
 import { Countersign, type Signer } from '../../../../client/index.ts';
 import { troubleOf } from '../../../../client/engine/trouble.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 const ANSWERS = [
   [
@@ -94,11 +90,9 @@ test.each([
       await Promise.reject(new WorkflowNotFoundError('There is none.', 'catalog/acme/files', undefined)),
     result: async () => await Promise.reject(new WorkflowFailedError('It failed.', why, 'NON_RETRYABLE_FAILURE')),
   };
-  // Sound: nothing else of it is used.
-  const client = {
-    connection: { withDeadline: async <T>(_end: number, act: () => Promise<T>) => await act() },
+  const client = fakeClient({
     workflow: { getHandle: () => handle, executeUpdateWithStart: async () => await Promise.reject(update) },
-  } as unknown as Client;
+  });
   const connected = new Countersign({ client, ...options })
     .catalog('files', 'acme')
     .connect({ by: { id: 'ann' }, url: 'https://files.example.com/mcp' });

@@ -1,21 +1,16 @@
 /** A caller of the library never sees that a query was refused (docs/adr/0044), unless it is until its deadline. */
 import { expect, jest, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { QueryNotRegisteredError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { ZONE_KEY_GONE } from '../../../../client/engine/trouble.ts';
 import { REFUSED_QUERY } from '../../../../contracts/failure.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 /** What Temporal's client makes of a failed query (`@temporalio/client`). */
 const refused = (): Error => new QueryNotRegisteredError(REFUSED_QUERY, 3);
 
 function engineOf(deadlines: number[], deadlineMs: number): Engine {
-  const withDeadline = async (deadline: number, act: () => Promise<unknown>): Promise<unknown> => {
-    deadlines.push(deadline);
-    return await act();
-  };
-  // Sound: a read asks nothing else of its client.
-  return new Engine({ connection: { withDeadline } } as unknown as Client, deadlineMs);
+  return new Engine(fakeClient({}, deadlines), deadlineMs);
 }
 
 async function rejecting(error: Error): Promise<never> {

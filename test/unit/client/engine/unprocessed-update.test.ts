@@ -3,10 +3,11 @@
  * the update and records nothing, so the engine sends the message again (INV-D3).
  */
 import { expect, test } from '@jest/globals';
-import { type Client, WorkflowUpdateFailedError } from '@temporalio/client';
+import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 /** As Temporal server 1.29.1 says it (service/history/workflow/update). */
 function unprocessed(): Error {
@@ -15,15 +16,11 @@ function unprocessed(): Error {
   return new WorkflowUpdateFailedError('Workflow Update failed', cause);
 }
 
-function engine(): Engine {
-  const withDeadline = async (_: number, act: () => Promise<unknown>): Promise<unknown> => await act();
-  // Sound: an update asks nothing else of its client.
-  return new Engine({ connection: { withDeadline } } as unknown as Client);
-}
+const engine = new Engine(fakeClient());
 
 test('an update that no worker processed is sent again', async () => {
   let sent = 0;
-  const answer = await engine().update('run', 'decide/1', async () => {
+  const answer = await engine.update('run', 'decide/1', async () => {
     sent += 1;
     if (sent === 1) throw unprocessed();
     return 'counted';
@@ -33,7 +30,7 @@ test('an update that no worker processed is sent again', async () => {
 });
 
 test('where that happens again, whoever sent it is told to send it again', async () => {
-  const failed = engine().update('run', 'decide/1', async () => {
+  const failed = engine.update('run', 'decide/1', async () => {
     throw unprocessed();
   });
   const error = await failed.catch((thrown: unknown) => thrown);
@@ -47,7 +44,7 @@ test('where that happens again, whoever sent it is told to send it again', async
 
 test('another failure of an update is not taken for it', async () => {
   let sent = 0;
-  const failed = engine().update('run', 'decide/1', async () => {
+  const failed = engine.update('run', 'decide/1', async () => {
     sent += 1;
     throw new WorkflowUpdateFailedError('Workflow Update failed', ApplicationFailure.nonRetryable('no', 'Other'));
   });

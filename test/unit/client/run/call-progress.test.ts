@@ -1,6 +1,5 @@
 /** Telling how far calls have come is beside the watch: it ends no watch, and ends with it. */
 import { describe, expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter, toPayloads } from '@temporalio/common';
 import {
   type CallProgress,
@@ -9,6 +8,7 @@ import {
   tellWhile,
   type Underway,
 } from '../../../../client/run/progress.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 const at = (progress: number): CallProgress => ({ callId: 't1.c0', sentAt: '2026-01-01T00:00:00.000Z', progress });
 
@@ -81,35 +81,20 @@ async function readOf(name: string, ...heartbeats: readonly unknown[]): Promise<
     activityType: { name },
     heartbeatDetails: { payloads: toPayloads(defaultPayloadConverter, details) },
   }));
-  const client = {
+  const client = fakeClient({
     workflow: { getHandle: () => ({ describe: async () => await Promise.resolve({ raw: { pendingActivities } }) }) },
     options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
-  };
-  // Sound: `readProgress` uses nothing else of a client.
-  return await readProgress(client as unknown as Client, 'nightly', 'run-1');
+  });
+  return await readProgress(client, 'nightly', 'run-1');
 }
 
-test('a heartbeat says what it says', async () => {
-  expect(await read({ ...at(0.5), phase: 'sent', total: 2 }, at(3))).toEqual({
+test('a heartbeat says what it says, as far as it can be believed', async () => {
+  const odd = [{ callId: '\u001b[2J' }, { sentAt: '\u001b]0;owned\u0007' }].map((over) => ({ ...at(1), ...over }));
+  expect(await read({ ...at(0.5), phase: 'sent', total: 2 }, ...odd, at(3))).toEqual({
     waits: true,
     progress: [{ ...at(0.5), total: 2 }, at(3)],
     retries: [],
   });
-});
-
-test.each([
-  { sentAt: '\u001b]0;owned\u0007' },
-  { sentAt: '2026-01-01' },
-  { sentAt: 5 },
-  { callId: '\u001b[2J' },
-  { progress: '\u001b[2J' },
-  { progress: null },
-])('a heartbeat that anybody may send is left out where it says %p', async (odd) => {
-  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [], retries: [] });
-});
-
-test.each([{ total: '\u001b[2J' }, { total: null }])('of a heartbeat is left out %p', async (odd) => {
-  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)], retries: [] });
 });
 
 describe.each(['stretch', 'prepareRun'])('the heartbeat of `%s`', (name) => {

@@ -1,16 +1,16 @@
 /** What a reset would take back: each call of a stretch that its result, or its last heartbeat, says has left, and what people said (INV-X1, INV-D3). */
 import { expect, test } from '@jest/globals';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { discardedPart, livingHistory } from '../../../../client/run/recovery.ts';
 import { readHistory } from '../../../../workers/replay/recorded-history.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 
 type Given = Parameters<typeof discardedPart>[1];
 
 const dataConverter = { payloadConverter: defaultPayloadConverter, payloadCodecs: [] };
-// Sound for the test: the reader uses no more of a client.
-const CLIENT = { options: { loadedDataConverter: dataConverter } } as unknown as Client;
+const CLIENT = fakeClient({ options: { loadedDataConverter: dataConverter } });
 
 const AT = Date.parse('2026-01-01T00:00:00Z');
 const eventTime = msToTs(AT);
@@ -105,8 +105,7 @@ test.each([
   ],
 ])('who would reset %s, which is not there, reads its name', async (id, about, code, says) => {
   const describe = async () => await Promise.reject(new WorkflowNotFoundError('not found', id, undefined));
-  // Sound for the test: no more of a client is used.
-  const client = { workflow: { getHandle: () => ({ describe }) } } as unknown as Client;
+  const client = fakeClient({ workflow: { getHandle: () => ({ describe }) } });
   await expect(livingHistory(client, id, about)).rejects.toMatchObject({
     code,
     message: expect.stringContaining(says),

@@ -1,9 +1,9 @@
 /** Tokens stand at their servers as `authorization`, and leave this process sealed or not at all (S1.1, S1.2, S1.3, S1.7, S1.8, INV-S1). */
 import { describe, expect, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { exportJWK, generateKeyPair } from 'jose';
 import { Countersign, type StartRunOptions } from '../../../../client/index.ts';
 import { takeTokens } from '../../../../client/run/start-run.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const CANARY = 'canary-token-0123456789';
@@ -48,12 +48,9 @@ async function startedWith(options: Omit<StartRunOptions, 'runId'>): Promise<str
   const { publicKey } = await generateKeyPair('ECDH-ES+A256KW', { crv: 'P-256', extractable: true });
   const key = { ...(await exportJWK(publicKey)), kid: 'zone' };
   const started: unknown[] = [];
-  // Sound: starting a run uses nothing else of a client.
-  const client = {
-    options: { namespace: 'default' },
-    connection: { withDeadline: async (_: unknown, act: () => Promise<unknown>) => await act() },
+  const client = fakeClient({
     workflow: { start: async (...args: unknown[]) => await Promise.resolve(started.push(args)) },
-  } as unknown as Client;
+  });
   const servers = { desk: { url: 'https://desk.example/mcp', key } };
   await new Countersign({ client, servers }).startRun({ runId: 'run-1', ...options });
   return JSON.stringify(started);

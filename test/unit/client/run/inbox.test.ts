@@ -1,6 +1,5 @@
 /** The inbox lists the first deadline first, and says of each run that waits and is not listed. */
 import { expect, jest, test } from '@jest/globals';
-import type { Client } from '@temporalio/client';
 import { defaultDataConverter, type Payload } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { plain } from '../../../../cli/session/terminal.ts';
@@ -9,6 +8,7 @@ import { Countersign } from '../../../../client/index.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../../../../contracts/names.ts';
 import { payloadConverter, SEALED_ENCODING } from '../../../../contracts/payload-converter.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 const HOUR_MS = 3_600_000;
@@ -48,16 +48,9 @@ function listing(rows: readonly Row[]) {
       nextPageToken: to < rows.length ? Buffer.from(String(to)) : new Uint8Array(),
     });
   };
-  const connection = {
-    workflowService: { listWorkflowExecutions },
-    withDeadline: async (at: number, act: () => Promise<unknown>) => {
-      deadlines.push(at);
-      return await act();
-    },
-  };
-  const options = { namespace: 'default', identity: 'ann', loadedDataConverter: defaultDataConverter };
-  // Sound: a list asks nothing else of its client.
-  const client = { connection, options } as unknown as Client;
+  const connection = { workflowService: { listWorkflowExecutions } };
+  const options = { identity: 'ann', loadedDataConverter: defaultDataConverter };
+  const client = fakeClient({ connection, options }, deadlines);
   return { countersign: new Countersign({ client }), deadlines };
 }
 

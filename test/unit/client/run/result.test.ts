@@ -1,12 +1,12 @@
 /** A wait for a result lasts until the run ends: pauses of Temporal are not its end, once Temporal has answered. */
 import { expect, test } from '@jest/globals';
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
-import type { Client } from '@temporalio/client';
 import type { CountersignError } from '../../../../contracts/errors.ts';
 import { SingleCall } from '../../../../client/run/single-call.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { answerOf } from '../../../../cli/verbs/call.ts';
 import { RunHandle } from '../../../../client/run/run-handle.ts';
+import { fakeClient } from '../../../support/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const grpc = (code: number): Error =>
@@ -36,14 +36,8 @@ function runOf(
   describe: () => Promise<unknown> = async () => running,
   { callMs = 10_000, isServed = true }: { readonly callMs?: number; readonly isServed?: boolean } = {},
 ): RunHandle {
-  const connection = {
-    withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
-    withAbortSignal: async (_signal: AbortSignal, act: () => Promise<unknown>) => await act(),
-    workflowService: { describeTaskQueue: async () => ({ pollers: isServed ? [{}] : [] }) },
-  };
-  const options = { namespace: 'default' };
-  // Sound: a wait for a result asks nothing else of its client.
-  const client = { connection, options, workflow: { getHandle: () => ({ result, describe }) } } as unknown as Client;
+  const workflowService = { describeTaskQueue: async () => ({ pollers: isServed ? [{}] : [] }) };
+  const client = fakeClient({ connection: { workflowService }, workflow: { getHandle: () => ({ result, describe }) } });
   return new RunHandle(new Engine(client, callMs), 'run-1', undefined);
 }
 
