@@ -2,14 +2,18 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll, expect } from '@jest/globals';
+import { stringify } from 'yaml';
 import { type Environment, loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
+import { refusalOf } from './refusal.ts';
 
 export interface ConfigFolders {
   /** Makes a new folder with these files. */
   folder(files?: Readonly<Record<string, string>>): Promise<string>;
   /** Loads a `countersign.yaml` with this text. */
   load(yaml: string, environment?: Environment): Promise<LoadedConfig>;
+  /** Expects that this is refused at the path, and that nothing called `canary` is shown. @returns what is said */
+  refusedAt(path: string, config: object): Promise<string>;
 }
 
 export function useConfigFolders(): ConfigFolders {
@@ -27,9 +31,16 @@ export function useConfigFolders(): ConfigFolders {
     for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
     return directory;
   };
+  const load: ConfigFolders['load'] = async (yaml, environment = {}) =>
+    await loadConfig(undefined, environment, await folder({ 'countersign.yaml': yaml }));
   return {
     folder,
-    load: async (yaml, environment = {}) =>
-      loadConfig(undefined, environment, await folder({ 'countersign.yaml': yaml })),
+    load,
+    refusedAt: async (path, config) => {
+      const { code, facts, message } = await refusalOf(load(stringify(config)));
+      expect({ code, facts }).toEqual({ code: 'CONFIG_INVALID', facts: { path } });
+      expect(message).not.toContain('canary');
+      return message;
+    },
   };
 }

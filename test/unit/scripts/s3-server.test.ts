@@ -1,36 +1,13 @@
 /** Which S3-compatible server is tested against: the one that is named, else the first that runs on PATH, or was built here. */
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { ensureS3Server } from '../../../scripts/s3-server.mjs';
+import { useOwnPath } from '../../support/own-path.ts';
 
-const VARIABLES = ['S3_SERVER_PATH', 'PATH', 'XDG_CACHE_HOME'] as const;
-const before = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
-
-let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'countersign-s3-server-'));
-  delete process.env['S3_SERVER_PATH'];
-  // Nothing of this machine is found: neither a server, nor the Go that would build one.
-  process.env['PATH'] = join(root, 'bin');
-  process.env['XDG_CACHE_HOME'] = join(root, 'cache');
-});
-afterEach(async () => {
-  for (const name of VARIABLES) {
-    const value = before[name];
-    if (value === undefined) delete process.env[name];
-    else process.env[name] = value;
-  }
-  await rm(root, { recursive: true, force: true });
-});
+// Nothing of this machine is found: neither a server, nor the Go that would build one.
+const { program } = useOwnPath('S3_SERVER_PATH');
 
 async function fake(folder: string, exitCode = 0): Promise<string> {
-  const path = join(root, folder, 'versitygw');
-  await mkdir(join(root, folder), { recursive: true });
-  await writeFile(path, `#!/bin/sh\necho "Version  : 1.8.0"\nexit ${exitCode}\n`);
-  await chmod(path, 0o755);
-  return path;
+  return await program(`${folder}/versitygw`, `echo "Version  : 1.8.0"\nexit ${exitCode}`);
 }
 
 test('S3_SERVER_PATH goes before PATH, PATH before what was built here', async () => {

@@ -82,27 +82,12 @@ test('characters that show nothing, or turn text around, stand as their numbers'
   expect(description).not.toMatch(/[\p{Cf}\p{Cc}]/u);
 });
 
-test('lines and tabs stay, also those of Windows', () => {
-  expect(modelTool(offered({ description: 'One.\r\n\tTwo – “ä”.\n' })).description).toBe('One.\n\tTwo – “ä”.\n');
-});
-
-test('so does the title, where there is no description', () => {
+test('so does the title, where there is no description, and what is said in the schema', () => {
+  const inputSchema = { type: 'object' as const, properties: { path: { description: 'Where.\u2066' } } };
+  const { inputSchema: shown } = modelTool(offered({ inputSchema }));
+  expect(shown).toMatchObject({ properties: { path: { description: 'Where.\\u{2066}' } } });
   const { description: _, ...bare } = toolDefinition({ title: 'Write\u200b' });
   expect(modelTool({ ...offered({}), definition: bare }).description).toBe('Write\\u{200b}');
-});
-
-test('in a schema only words are touched, at any depth; what arguments may be is not', () => {
-  const schemaWith = (said: string) => ({
-    type: 'object',
-    description: said,
-    properties: {
-      // A property may be called as a keyword is.
-      description: { type: 'string', title: said, enum: ['a\u200b', 'b'], default: 'a\u200b' },
-      all: { allOf: [{ description: said }, { const: { title: 'c\u200b' } }] },
-    },
-    required: ['description'],
-  });
-  expect(modelTool(offered({ inputSchema: schemaWith('x\u2066') })).inputSchema).toEqual(schemaWith('x\\u{2066}'));
 });
 
 describe('the registry of models', () => {

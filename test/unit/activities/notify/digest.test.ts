@@ -7,7 +7,7 @@ import type { Gathered } from '../../../../contracts/schemas/notify.ts';
 import type { DigestInput } from '../../../../contracts/wire/notify.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { ledgerOf, openedFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const HEX = 'a'.repeat(64);
@@ -150,26 +150,8 @@ test('messages for which a digest had no room are never passed over in silence',
 
 test('how a request closed is read in the ledger where the run has gone on', async () => {
   const request = { callId: 't1.c0', generation: 1 };
-  const entries = ledgerOf([
-    {
-      kind: 'verdict',
-      callId: 't1.c0',
-      verdict: 'ask',
-      rules: [],
-      server: 'bank',
-      tool: 'pay',
-      argumentsHash: HEX,
-      policyVersion: HEX,
-    },
-    {
-      kind: 'request.opened',
-      ...request,
-      digest: HEX,
-      approvers: approverRule(),
-      deadline: '2026-01-01T01:00:00.000Z',
-    },
-    { kind: 'request.closed', ...request, status: 'expired' },
-  ]);
+  const closed = { kind: 'request.closed', ...request, status: 'expired' } as const;
+  const entries = ledgerOf([verdictFact(), openedFact(), closed]);
   const { send, sent } = sending({
     readRun: async (run) => reporting(run, { requests: [], ledger: async () => entries }),
   });

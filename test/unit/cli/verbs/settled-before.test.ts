@@ -8,15 +8,13 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { hashOf, sha256Hex } from '../../../../domain/text/canonical.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
+import { acceptedFact } from '../../../support/builders/ledger.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
 
 function said(id: string, decision: Accepted['decision'], over: Partial<Accepted> = {}): LedgerFact {
-  const hash = 'a'.repeat(64);
-  const approver = { id, groups: [] };
-  const rest = { callId: 't1.c0', generation: 1, decisionId: `of-${id}`, digest: hash, runId: 'r', approver };
-  return { kind: 'decision.accepted', ...rest, decision, ...over };
+  return acceptedFact({ decision, decisionId: `of-${id}`, approver: { id, groups: [] }, ...over });
 }
 const EXPIRED: LedgerFact = { kind: 'request.closed', callId: 't1.c0', generation: 1, status: 'expired' };
 

@@ -11,8 +11,7 @@ import { heldText, progressText, stateText, taskText } from '../../../../cli/vie
 import type { CallProgress } from '../../../../client/index.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { ledgerOf, openedFact } from '../../../support/builders/ledger.ts';
 import { outcomePause } from '../../../support/builders/pause.ts';
 import { runState } from '../../../support/builders/run.ts';
 
@@ -83,16 +82,7 @@ test('ids and times of a run', () => {
 });
 
 test('times of a ledger', () => {
-  const [entry] = ledgerOf([
-    {
-      kind: 'request.opened',
-      callId: HOSTILE,
-      generation: 1,
-      digest: HOSTILE,
-      approvers: approverRule(),
-      deadline: HOSTILE,
-    },
-  ]);
+  const [entry] = ledgerOf([openedFact({ callId: HOSTILE, digest: HOSTILE, deadline: HOSTILE })]);
   if (entry === undefined) throw new Error('no entry');
   expect(entryText({ ...entry, at: HOSTILE }, plain)).not.toMatch(ACTIVE);
 });

@@ -23,7 +23,7 @@ import { spaced } from '../../../../domain/text/escape.ts';
 import { importPlan, wantedTool } from '../../../../domain/catalog/file.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { catalogEntry, catalogSnapshot, definition, toolSetting } from '../../../support/builders/catalog.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { acceptedFact, ledgerOf, openedFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { forAll } from '../../../support/for-all.ts';
 
 /** Clears the screen, colours in C1, returns the carriage, reverses the text, hides in zero width. */
@@ -67,37 +67,13 @@ test('every fact of a ledger is one inert line', () => {
     },
     { kind: 'tools.discovered', server: HOSTILE, count: 1, toolsHash: h, refused: [HOSTILE] },
     { kind: 'turn.proposed', turn: 1, calls: 2, usage: { inputTokens: 1, outputTokens: 2 } },
-    {
-      kind: 'verdict',
-      callId: HOSTILE,
-      verdict: 'ask',
-      rules: [HOSTILE],
-      server: HOSTILE,
-      tool: HOSTILE,
-      argumentsHash: h,
-      policyVersion: h,
-    },
-    {
-      kind: 'request.opened',
-      callId: 't1.c0',
-      generation: 2,
-      digest: h,
+    verdictFact({ callId: HOSTILE, rules: [HOSTILE], server: HOSTILE, tool: HOSTILE }),
+    openedFact({
       approvers: { allOf: [{ layer: 'run', ids: [HOSTILE], groups: [HOSTILE] }] },
-      deadline: '2026-01-01T01:00:00.000Z',
       because: HOSTILE,
       duplicateOf: HOSTILE,
-    },
-    {
-      kind: 'decision.accepted',
-      callId: 't1.c0',
-      generation: 1,
-      decisionId: 'd',
-      decision: 'approve',
-      approver: { id: HOSTILE, groups: [] },
-      digest: h,
-      runId: 'r',
-      comment: HOSTILE,
-    },
+    }),
+    acceptedFact({ approver: { id: HOSTILE, groups: [] }, comment: HOSTILE }),
     { kind: 'decision.refused', callId: 't1.c0', decisionId: 'd', approver: HOSTILE, code: HOSTILE },
     { kind: 'request.closed', callId: 't1.c0', generation: 2, status: 'expired' },
     { kind: 'dispatched', callId: 't1.c0', attempt: 1, decisionId: HOSTILE },

@@ -10,7 +10,7 @@ import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule, clauseFor } from '../../../support/builders/judgement.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { acceptedFact, ledgerOf } from '../../../support/builders/ledger.ts';
 import { runState } from '../../../support/builders/run.ts';
 
 const LATER = '2026-01-01T02:00:00.000Z';
@@ -41,17 +41,7 @@ test('who postponed a deadline is told the new one; the ledger has it in its lin
   const by = { decidedBy: 'ann', decidedAt: LATER };
   const ack = { callId: 't1.c0', decisionId: 'd', status: 'extended' as const, ...by, until: LATER };
   expect(decisionAnswer('run-1', { ack }).text(plain)).toMatch(/^extended .*\n[^]*deadline +2026-01-01 02:00:00Z/);
-  const approver = { id: 'ann', groups: [] };
-  const hash = 'a'.repeat(64);
-  const fact = {
-    kind: 'decision.accepted',
-    callId: 't1.c0',
-    generation: 1,
-    decisionId: 'd',
-    runId: 'r',
-    digest: hash,
-  } as const;
-  const [entry] = ledgerOf([{ ...fact, decision: 'extend', approver, until: LATER }]);
+  const [entry] = ledgerOf([acceptedFact({ decision: 'extend', until: LATER })]);
   if (entry === undefined) throw new Error('one entry');
   expect(entryText(entry, plain)).toContain(`extend until ${LATER} by ann`);
 });

@@ -7,7 +7,7 @@ import { readLines } from '../../../../client/ledger/files.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { unicodeText } from '../../../support/builders/arbitraries.ts';
 import { chainOf, STREAM } from '../../../support/builders/ledger-record.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { acceptedFact, ledgerOf, verdictFact } from '../../../support/builders/ledger.ts';
 import { runCommand } from '../../../support/cli.ts';
 import { forAll } from '../../../support/for-all.ts';
 import { fileOf } from '../../../support/stories/signed-ledger.ts';
@@ -45,26 +45,8 @@ describe('CSV', () => {
   test('has these columns, which programs rely on', () => {
     const hash = 'a'.repeat(64);
     const facts: LedgerFact[] = [
-      {
-        kind: 'verdict',
-        callId: 't1.c0',
-        verdict: 'ask',
-        rules: ['one', 'two'],
-        server: 'bank',
-        tool: 'pay',
-        argumentsHash: hash,
-        policyVersion: hash,
-      },
-      {
-        kind: 'decision.accepted',
-        callId: 't1.c0',
-        generation: 1,
-        decisionId: 'd-1',
-        decision: 'approve',
-        approver: { id: 'ann', groups: [] },
-        digest: hash,
-        runId: 'r',
-      },
+      verdictFact({ rules: ['one', 'two'] }),
+      acceptedFact(),
       { kind: 'input.told', callId: 't1.c0', attempt: 1, round: 1, told: 'cancel', code: 'APPROVAL_LAPSED' },
       {
         kind: 'outcome',

@@ -4,13 +4,11 @@ import { expect, test } from '@jest/globals';
 import { OpenedRequest, type RunEvent } from '../../../../contracts/schemas/http/opened-request.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import { eventFor, type OpenedFact, openedRequest, type VerdictFact } from '../../../../client/run/opened-request.ts';
+import { eventFor, type OpenedFact, openedRequest } from '../../../../client/run/opened-request.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { ledgerOf, verdictFact } from '../../../support/builders/ledger.ts';
 import { forAll } from '../../../support/for-all.ts';
-
-const HASH = 'a'.repeat(64);
 
 function opened(args?: JsonObject, more: Partial<ApprovalRequest> = {}): ApprovalRequest {
   return { ...approvalRequest(args), ...more };
@@ -20,17 +18,7 @@ function factOf({ callId, generation, digest, approvers, deadline }: ApprovalReq
   return { kind: 'request.opened', callId, generation, digest, approvers, deadline };
 }
 
-const verdict: VerdictFact = {
-  kind: 'verdict',
-  callId: 't1.c0',
-  verdict: 'ask',
-  rules: ['organisation/default'],
-  server: 'files',
-  tool: 'write',
-  definitionHash: HASH,
-  argumentsHash: HASH,
-  policyVersion: HASH,
-};
+const verdict = verdictFact({ definitionHash: 'b'.repeat(64) });
 
 test('it has server, tool, description and hints, and the arguments by hash and without what policy redacts', () => {
   const args = { path: 'notes.txt', pin: 'CANARY-PIN', deep: { pin: 'CANARY-DEEP' } };

@@ -4,23 +4,12 @@ import { openedRequests } from '../../../../client/run/opened-request.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { ledgerOf, saidFact } from '../../../support/builders/ledger.ts';
+import { ledgerOf, openedFact, saidFact, verdictFact } from '../../../support/builders/ledger.ts';
 
-const HASH = 'a'.repeat(64);
 const request = approvalRequest();
 const { callId, generation, digest, approvers, deadline } = request;
-const openedFact: LedgerFact = { kind: 'request.opened', callId, generation, digest, approvers, deadline };
-const verdict: LedgerFact = {
-  kind: 'verdict',
-  callId,
-  verdict: 'ask',
-  rules: [],
-  server: 'files',
-  tool: 'read',
-  definitionHash: HASH,
-  argumentsHash: HASH,
-  policyVersion: HASH,
-};
+const opening = openedFact({ callId, generation, digest, approvers, deadline });
+const verdict = verdictFact({ callId, tool: 'read', definitionHash: 'a'.repeat(64) });
 const proposed: LedgerFact = { kind: 'turn.proposed', turn: 2, calls: 1, usage: { inputTokens: 1, outputTokens: 1 } };
 
 async function joinedBy(facts: readonly LedgerFact[], answers: readonly (readonly ApprovalRequest[])[]) {
@@ -34,16 +23,16 @@ async function joinedBy(facts: readonly LedgerFact[], answers: readonly (readonl
 test('the run is asked only if a request was opened, and once until more is read', async () => {
   const none = await joinedBy([saidFact(), verdict], []);
   expect(none.asked()).toBe(0);
-  const { opened, events, asked } = await joinedBy([verdict, openedFact, openedFact], [[request], [request]]);
+  const { opened, events, asked } = await joinedBy([verdict, opening, opening], [[request], [request]]);
   expect(asked()).toBe(1);
   expect(events.map(({ request: about }) => about?.tool)).toEqual([undefined, request.tool, request.tool]);
   opened.forget();
   // Sound: the ledger was made of one fact.
-  await opened.joined(ledgerOf([openedFact])[0] as never);
+  await opened.joined(ledgerOf([opening])[0] as never);
   expect(asked()).toBe(2);
 });
 
 test('of a turn that is over the verdict of that very turn counts', async () => {
-  const { events } = await joinedBy([verdict, openedFact, proposed, openedFact], []);
+  const { events } = await joinedBy([verdict, opening, proposed, opening], []);
   expect(events.map(({ request: about }) => about?.tool)).toEqual([undefined, 'read', undefined, undefined]);
 });

@@ -16,7 +16,7 @@ import {
 } from '../../../../domain/request/gathering.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
-import { ledgerOf } from '../../../support/builders/ledger.ts';
+import { acceptedFact, ledgerOf, openedFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { bounded } from '../../../../domain/text/escape.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
 import { START } from '../../../support/builders/run.ts';
@@ -115,25 +115,9 @@ describe('what the run shows', () => {
 describe('how a request closed in a run that has gone on', () => {
   const given = { approver: { id: 'ben', groups: [] }, digest: HEX, runId: 'first' };
   const answer = { callId: 't1.c0', generation: 1, decisionId: 'd-1', ...given };
-  const verdict: LedgerFact = {
-    kind: 'verdict',
-    callId: 't1.c0',
-    verdict: 'ask',
-    rules: ['organisation/rules/pay'],
-    server: 'bank',
-    tool: 'pay',
-    argumentsHash: HEX,
-    policyVersion: HEX,
-  };
-  const opened: LedgerFact = {
-    kind: 'request.opened',
-    callId: 't1.c0',
-    generation: 1,
-    digest: HEX,
-    approvers: approverRule(['ann']),
-    deadline: '2026-01-01T01:00:00.000Z',
-  };
-  const approved: LedgerFact = { kind: 'decision.accepted', decision: 'approve', ...answer };
+  const verdict = verdictFact({ rules: ['organisation/rules/pay'] });
+  const opened = openedFact();
+  const approved = acceptedFact(answer);
   const closing = (...facts: readonly LedgerFact[]) => closingIn(ledgerOf(facts), news('closed'));
 
   test('the ledger tells it, without arguments', () => {

@@ -15,13 +15,13 @@ test('descriptions and titles are words at any depth; names and values are not',
   const schema: JsonValue = {
     description: HIDDEN,
     properties: { [HIDDEN]: { title: HIDDEN, enum: [HIDDEN], default: { description: HIDDEN } }, title: { const: 1 } },
-    anyOf: [{ description: HIDDEN }, true, null],
+    anyOf: [{ description: HIDDEN }, { const: { title: HIDDEN } }, true, null],
   };
   const shown = inertText(HIDDEN);
   expect(inertSchema(schema)).toEqual({
     description: shown,
     properties: { [HIDDEN]: { title: shown, enum: [HIDDEN], default: { description: HIDDEN } }, title: { const: 1 } },
-    anyOf: [{ description: shown }, true, null],
+    anyOf: [{ description: shown }, { const: { title: HIDDEN } }, true, null],
   });
 });
 

@@ -20,6 +20,7 @@ import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page
 import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
+import { acceptedFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { NO_CATALOGS } from '../../../support/scenes/quiet-pages.ts';
 import { until } from '../../../support/until.ts';
 
@@ -212,9 +213,8 @@ function entryOf(fact: LedgerEntry['fact']): LedgerEntry {
 }
 
 function acceptedFrom(id: string, decisionId = 'd1', decision: 'approve' | 'withdraw' = 'approve'): LedgerEntry {
-  const decided = { callId: 't1.c0', generation: 1, decisionId, decision } as const;
   const { digest, runId } = request;
-  return entryOf({ kind: 'decision.accepted', ...decided, digest, runId, approver: { id, groups: [] } });
+  return entryOf(acceptedFact({ decisionId, decision, digest, runId, approver: { id, groups: [] } }));
 }
 
 const BOUND = { digest: request.digest, runId: request.runId, decisionId: 'd1' };
@@ -1003,17 +1003,7 @@ describe('the definition of the tool', () => {
 });
 
 test('earlier calls of the tool in this run are told with their ends, and those of other tools are not', async () => {
-  const verdict = (callId: string, name: string) =>
-    entryOf({
-      kind: 'verdict',
-      callId,
-      verdict: 'ask',
-      rules: [],
-      server: 'bank',
-      tool: name,
-      argumentsHash: request.digest,
-      policyVersion: request.digest,
-    });
+  const verdict = (callId: string, name: string) => entryOf(verdictFact({ callId, tool: name }));
   ledger = [
     verdict('t1.c1', 'pay'),
     verdict('t1.c2', 'pay'),

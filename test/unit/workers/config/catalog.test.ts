@@ -6,7 +6,7 @@ import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { refusalOf } from '../../../support/refusal.ts';
 
-const { load } = useConfigFolders();
+const { load, refusedAt } = useConfigFolders();
 const ORIGIN = 'https://tools.example.com';
 
 const credentials = (over: object = {}, origins: readonly string[] = [ORIGIN]): object => ({
@@ -31,11 +31,7 @@ describe('where servers of a catalog may be', () => {
     ['credentials.vault.origins[1]', credentials({}, [ORIGIN, 'http://x.example.com'])],
     ['catalog.origins[0]', catalog({ origins: ['http://x.example.com'] })],
   ])('plain http to another host is refused at %s, and allowed by egress.allowInsecure', async (path, config) => {
-    expect(await refusalOf(load(stringify(config)))).toMatchObject({
-      code: 'CONFIG_INVALID',
-      facts: { path },
-      message: expect.stringContaining('must use https'),
-    });
+    expect(await refusedAt(path, config)).toContain('must use https');
     await expect(load(stringify({ ...config, egress: { allowInsecure: true } }))).resolves.toBeDefined();
   });
 
@@ -47,25 +43,19 @@ describe('where servers of a catalog may be', () => {
     ['credentials.vault.use.resource', credentials({ resource: 'https://a.example.com/?token=canary' })],
     ['credentials.vault.origins[0]', credentials({}, ['https://canary@tools.example.com'])],
     ['credentials.vault.origins[0]', credentials({}, ['https://tools.example.com/canary'])],
+    // They could go anywhere.
+    ['credentials.vault.origins', credentials({}, [])],
     ['catalog.origins[1]', catalog({ origins: [ORIGIN, 'https://tools.example.com/canary'] })],
     ['catalog.origins[0]', catalog({ origins: ['https://tools.example.com?key=canary'] })],
     ['catalog.origins[0]', catalog({ origins: ['https://Tools.example.com/'] })],
   ])('%s is refused for what it holds, without showing it', async (path, config) => {
-    const error = await refusalOf(load(stringify(config)));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
-    expect(error.message).not.toContain('canary');
+    await refusedAt(path, config);
   });
 
   test('an origin may end with a slash, and be on this machine', async () => {
     const egress = { allowLoopback: true };
     const config = { ...catalog({ origins: [`${ORIGIN}/`, 'http://127.0.0.1:8080'] }), ...credentials(), egress };
     await expect(load(stringify(config))).resolves.toBeDefined();
-  });
-
-  test('credentials without an origin could go anywhere: refused', async () => {
-    expect(await refusalOf(load(stringify(credentials({}, []))))).toMatchObject({
-      facts: { path: 'credentials.vault.origins' },
-    });
   });
 });
 

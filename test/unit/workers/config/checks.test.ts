@@ -5,7 +5,7 @@ import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { withCode, refusalOf } from '../../../support/refusal.ts';
 
-const { load } = useConfigFolders();
+const { load, refusedAt } = useConfigFolders();
 const MINIMAL = 'servers:\n  notes:\n    url: https://notes.example.com/mcp\n';
 
 describe('a configuration whose parts are right and whole is wrong', () => {
@@ -49,12 +49,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
   ])(
     'plain http to another host is refused at %s, and allowed by egress.allowInsecure',
     async (path, config: object) => {
-      const error = await refusalOf(load(stringify(config)));
-      expect(error).toMatchObject({
-        code: 'CONFIG_INVALID',
-        facts: { path },
-        message: expect.stringContaining('must use https'),
-      });
+      expect(await refusedAt(path, config)).toContain('must use https');
       const allowed = {
         ...config,
         egress: { ...('egress' in config ? (config.egress as object) : {}), allowInsecure: true },
@@ -72,12 +67,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     'https://127.0.0.1/mcp',
     'https://localhost./mcp',
   ])('this machine is refused, and allowed by egress.allowLoopback, in clear too: %s', async (url) => {
-    const error = await refusalOf(load(stringify(server(url))));
-    expect(error).toMatchObject({
-      code: 'CONFIG_INVALID',
-      facts: { path: 'servers.notes.url' },
-      message: expect.stringContaining('set egress.allowLoopback: true'),
-    });
+    expect(await refusedAt('servers.notes.url', server(url))).toContain('set egress.allowLoopback: true');
     await expect(load(stringify({ ...server(url), egress: { allowLoopback: true } }))).resolves.toBeDefined();
   });
 
@@ -85,8 +75,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     ['https://10.0.0.5/mcp', '10.0.0.0/16', 'name its range in egress.allowPrivate'],
     ['https://[fd12::5]/mcp', 'fd12::/16', 'name its range in egress.allowPrivate'],
   ])('a private address is refused, and allowed by egress.allowPrivate: %s', async (url, range, next) => {
-    const error = await refusalOf(load(stringify(server(url))));
-    expect(error).toMatchObject(withCode('CONFIG_INVALID', next));
+    expect(await refusedAt('servers.notes.url', server(url))).toContain(next);
     await expect(load(stringify({ ...server(url), egress: { allowPrivate: [range] } }))).resolves.toBeDefined();
   });
 
@@ -94,16 +83,14 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     'F28: %s is refused whatever the rest says',
     async (url) => {
       const egress = { allowLoopback: true, allowInsecure: true, allowPrivate: ['10.0.0.0/8', '100.64.0.0/10'] };
-      const error = await refusalOf(load(stringify({ ...server(url), egress })));
-      expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path: 'servers.notes.url' } });
+      await refusedAt('servers.notes.url', { ...server(url), egress });
     },
   );
 
   test.each(['0.0.0.0/0', '::/0', '8.8.8.0/24', '169.254.0.0/16', '127.0.0.0/8'])(
     'egress.allowPrivate takes private ranges only: %s is none',
     async (range) => {
-      const error = await refusalOf(load(stringify({ egress: { allowPrivate: ['10.0.0.0/8', range] } })));
-      expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path: 'egress.allowPrivate[1]' } });
+      await refusedAt('egress.allowPrivate[1]', { egress: { allowPrivate: ['10.0.0.0/8', range] } });
     },
   );
 
@@ -133,9 +120,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     ],
     ['encryption.keys[1].id', { encryption: { keys: [0, 1].map(() => ({ id: 'a', key: `${'A'.repeat(43)}=` })) } }],
   ])('%s is refused for what it holds, without showing it', async (path, config) => {
-    const error = await refusalOf(load(stringify(config)));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
-    expect(error.message).not.toContain('canary');
+    await refusedAt(path, config);
   });
 
   test('what is allowed and probably not meant is a warning', async () => {

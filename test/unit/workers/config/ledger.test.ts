@@ -2,13 +2,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/refusal.ts';
 import { WEBHOOK_SECRET } from '../../../support/servers/ledger-receiver.ts';
 
-const { load } = useConfigFolders();
+const { load, refusedAt } = useConfigFolders();
 const SIGN = { kid: 'worker-1', privateKeyFile: 'ledger.pem' };
-const ledger = (more: object, sign: object = SIGN, rest: object = {}): string =>
-  stringify({ ledger: { sign, ...more }, ...rest });
+const ledger = (more: object, sign: object = SIGN, rest: object = {}): object => ({
+  ledger: { sign, ...more },
+  ...rest,
+});
 const webhook = (url: string, secret = WEBHOOK_SECRET) => ({ webhook: { url, secret } });
 
 describe('the ledger of a configuration', () => {
@@ -22,7 +23,7 @@ describe('the ledger of a configuration', () => {
     ['a webhook on this machine', webhook('http://127.0.0.1:9/in'), { egress: { allowLoopback: true } }],
     ['both', { directory: 'ledger', ...webhook('https://siem.example.com/in') }],
   ])('%s is accepted', async (_, more, rest = {}) => {
-    expect((await load(ledger(more, SIGN, rest))).config.ledger).toMatchObject({ sign: SIGN });
+    expect((await load(stringify(ledger(more, SIGN, rest)))).config.ledger).toMatchObject({ sign: SIGN });
   });
 
   const insecure = { egress: { allowInsecure: true } };
@@ -36,8 +37,6 @@ describe('the ledger of a configuration', () => {
     { path: 'ledger.webhook.secret', more: webhook('https://siem.example.com', 'canary'), sign: SIGN, rest: {} },
     { path: 'ledger.webhook.secret', more: webhook('https://siem.example.com', 'whsec_canary'), sign: SIGN, rest: {} },
   ])('$path is refused where it is wrong, without showing it', async ({ path, more, sign, rest }) => {
-    const error = await refusalOf(load(ledger(more, sign, rest)));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
-    expect(error.message).not.toContain('canary');
+    await refusedAt(path, ledger(more, sign, rest));
   });
 });

@@ -2,15 +2,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/refusal.ts';
 import { MESSAGE_SECRET } from '../../../support/servers/message-receiver.ts';
 
-const { load } = useConfigFolders();
+const { load, refusedAt } = useConfigFolders();
 const hook = { kind: 'webhook', url: 'https://desk.example.com/in', secret: MESSAGE_SECRET };
 const mail = { kind: 'mail', host: 'smtp.example.com', from: 'countersign@example.com' };
 const slack = { kind: 'slack', token: 'xoxb-canary', channel: 'C024BE91L' };
 const slackHook = { kind: 'slack-webhook', webhookUrl: 'https://hooks.slack.com/services/canary' };
-const channel = (it: object, rest: object = {}): string => stringify({ notify: { channels: { it } }, ...rest });
+const channel = (it: object, rest: object = {}): object => ({ notify: { channels: { it } }, ...rest });
 
 describe('the channels of a configuration', () => {
   test('none is the default', async () => {
@@ -26,7 +25,7 @@ describe('the channels of a configuration', () => {
     ['Slack', slack],
     ["Slack's incoming webhook", slackHook],
   ])('%s is accepted', async (_, it, rest = {}) => {
-    expect((await load(channel(it, rest))).config.notify.channels['it']).toMatchObject(it);
+    expect((await load(stringify(channel(it, rest)))).config.notify.channels['it']).toMatchObject(it);
   });
 
   const at = 'notify.channels.it';
@@ -40,9 +39,7 @@ describe('the channels of a configuration', () => {
     { path: `${at}.people.ann`, it: { ...slack, people: { ann: '<!canary>' } } },
     { path: 'notify.page', it: hook, rest: { notify: { page: 'https://canary.example.com/{canary}' } } },
   ])('$path is refused where it is wrong, without showing it', async ({ path, it, rest = {} }) => {
-    const error = await refusalOf(load(channel(it, rest)));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
-    expect(error.message).not.toContain('canary');
+    await refusedAt(path, channel(it, rest));
   });
 
   test.each([
@@ -52,7 +49,6 @@ describe('the channels of a configuration', () => {
       { rules: [{ id: 'a', then: 'ask', notify: [{ channel: 'it' }, { channel: 'gone' }] }] },
     ],
   ])('%s names a channel that there is', async (path, policy) => {
-    const error = await refusalOf(load(channel(hook, { policy })));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
+    await refusedAt(path, channel(hook, { policy }));
   });
 });
