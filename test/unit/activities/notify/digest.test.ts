@@ -6,7 +6,6 @@ import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { Gathered } from '../../../../contracts/schemas/notify.ts';
 import type { DigestInput } from '../../../../contracts/wire/notify.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { approverRule } from '../../../support/builders/judgement.ts';
 import { ledgerOf, openedFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { withCode } from '../../../support/refusal.ts';
 
