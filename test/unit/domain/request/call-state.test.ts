@@ -2,13 +2,12 @@
 import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import type { Judgement } from '../../../../contracts/schemas/call.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
 import { callOf, type CallState, type CallStatus, judged, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { approval, rejection, shown } from '../../../support/builders/decision.ts';
-import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
+import { allowVerdict, askVerdict, judgement } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
 import { forAll, forMany } from '../../../support/for-all.ts';
@@ -157,21 +156,6 @@ describe('a call', () => {
 });
 
 describe('a verdict', () => {
-  const settledAs = (over: Partial<Judgement>): CallState | undefined =>
-    judgedRun(identicalCalls(1), () => over).calls[0];
-
-  test('allow clears the call, ask opens a request with an absolute deadline, deny settles it', () => {
-    expect(settledAs({ verdict: allowVerdict() })).toMatchObject({ status: 'cleared', attempts: 0 });
-    expect(settledAs({ verdict: askVerdict({ deadlineSeconds: 60 }) })).toMatchObject({
-      status: 'waiting-for-consent',
-      request: { generation: 1, openedAt: START, deadline: START + 60_000 },
-    });
-    expect(settledAs({ verdict: denyVerdict() })).toMatchObject({
-      status: 'settled',
-      outcome: { kind: 'denied', code: 'POLICY_DENIED', message: 'files/write_file is denied.' },
-    });
-  });
-
   test.each([
     ['allow', allowVerdict()],
     ['ask', askVerdict()],

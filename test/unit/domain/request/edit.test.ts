@@ -1,5 +1,6 @@
 /** Approvals that change the arguments (F23, B-7, S3.9; requirements 3.9). */
 import { describe, expect, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
@@ -165,21 +166,15 @@ describe('what the judge says of the edited call', () => {
     });
   });
 
-  test.each(['server', 'serverUrl', 'tool'] as const)('F23: of another %s it is refused', (field) => {
-    const target = { ...toolTarget(), [field]: 'other' };
-    expect(codeOf(edited(ONE, editOf(ONE), { target }))).toBe('TOOL_UNKNOWN');
-  });
-
-  test('of no tool it is refused', () => {
+  test.each<[string, ReturnType<typeof toolTarget> | undefined]>([
+    ['another server', { ...toolTarget(), server: 'other' }],
+    ['another address', { ...toolTarget(), serverUrl: 'other' }],
+    ['another tool', { ...toolTarget(), tool: 'other' }],
+    ['no tool', undefined],
+  ])('F23: of %s it is refused', (_what, target) => {
     const { target: _, ...lost } = judgement({ verdict: askVerdict({ approvers: rule(['ann']) }) });
-    const answer = acceptEdit(
-      ONE,
-      askingOf(ONE, 't1.c0'),
-      editOf(ONE),
-      { judgement: lost, policyVersion: POLICY_VERSION },
-      runIds(),
-      START,
-    );
+    const judged = { judgement: { ...lost, ...defined({ target }) }, policyVersion: POLICY_VERSION };
+    const answer = acceptEdit(ONE, askingOf(ONE, 't1.c0'), editOf(ONE), judged, runIds(), START);
     expect(codeOf(answer)).toBe('TOOL_UNKNOWN');
   });
 

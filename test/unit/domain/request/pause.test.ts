@@ -86,11 +86,6 @@ describe('back to where it came from', () => {
     const again = reopened(back, { at: START, because: 'x', approvers: approverRule(), deadlineSeconds: 1 });
     expect(again.request.generation).toBe(2);
   });
-
-  test('a call that was approved has the consent that it had', () => {
-    const back = resumed(pausedOf(pausedRun('approved')));
-    expect(back).toMatchObject({ status: 'approved', asked: 2, consent: { request: { generation: 1 } } });
-  });
 });
 
 describe('an answer', () => {

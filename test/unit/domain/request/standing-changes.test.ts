@@ -166,16 +166,4 @@ describe('does not begin', () => {
     // Sound: an approval with one field more.
     expect(remembered({ ...made, calls: [late as typeof call] }, 't1.c0', START + 1_000).facts).toEqual([]);
   });
-
-  test('and keeps how the server was reached, and with which grant', () => {
-    const reached = nextTurn(startRun(START), [ARGS], {
-      connection: 'c'.repeat(64),
-      verdict: { kind: 'ask', rules: ['r'], approvers: rememberRule(), deadlineSeconds: 60 },
-    });
-    const made = decidedIn(reached, remembering(reached, 't1.c0', { scope: 'tool' })).run;
-    expect(made.standing).toMatchObject([{ connection: 'c'.repeat(64) }]);
-    expect(made.standing?.[0]).not.toHaveProperty('grant');
-    expect(standing).toMatchObject({ grant: 'g'.repeat(64) });
-    expect(standing).not.toHaveProperty('connection');
-  });
 });

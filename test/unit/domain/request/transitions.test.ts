@@ -284,8 +284,4 @@ describe('a call that may have run', () => {
   test.each(RUN)('$kind after a lost attempt is what it says', (outcome) => {
     expect(callOf(ended(sentAgain(UNSURE), CALL, outcome).run, CALL)).toMatchObject({ outcome });
   });
-
-  test.each(NOT_RUN)('$kind without a lost attempt is what it says', (outcome) => {
-    expect(callOf(ended(sentAgain(undefined), CALL, outcome).run, CALL)).toMatchObject({ outcome });
-  });
 });

@@ -123,12 +123,6 @@ describe('interruptions', () => {
       expect(statusesOf(interrupted(reopened).run)).toEqual(['settled', 'settled', 'settled']);
       expect(interrupted(unqueued(reopened))).toEqual({ run: unqueued(reopened), facts: [] });
     });
-
-    test('sent again, it withdraws nothing more', () => {
-      const { run } = heard(askingRun(), say());
-      expect(heard(run, say())).toEqual({ run, facts: [] });
-      expect(interrupted(run)).toEqual({ run, facts: [] });
-    });
   });
 
   describe('a call that waits to be sent again', () => {
