@@ -22,3 +22,8 @@ export async function codeOf(promise: Promise<unknown>): Promise<ErrorCode> {
 export function withCode(code: string | number, part: string): Readonly<Record<string, unknown>> {
   return { code, message: expect.stringContaining(part) };
 }
+
+/** What an error with this code matches that names this place of what was given. */
+export function atPath(code: string, path: string): Readonly<Record<string, unknown>> {
+  return { code, facts: { path } };
+}

@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { assertIntact, Countersign } from '../../../client/index.ts';
+import { atPath } from '../../support/refusal.ts';
 
 // Sound: of a client nothing is used.
 const countersign = new Countersign({ client: {} as Client });
@@ -30,10 +31,7 @@ test.each([
 test('without an id no run is started, read or decided, and the error says what is missing', async () => {
   // Sound: so a caller without types sends what a request did not have.
   for (const runId of ['', undefined as unknown as string]) {
-    await expect(countersign.startRun({ runId, spec })).rejects.toMatchObject({
-      code: 'SPEC_INVALID',
-      facts: { path: 'runId' },
-    });
+    await expect(countersign.startRun({ runId, spec })).rejects.toMatchObject(atPath('SPEC_INVALID', 'runId'));
     expect(() => countersign.run(runId)).toThrow(
       expect.objectContaining({ code: 'USAGE', message: expect.stringContaining('id of the run is missing') }),
     );
@@ -134,12 +132,10 @@ test('a call or spec that holds itself is refused, and does not take the memory 
   const order: Record<string, never> = {};
   Object.assign(order, { lines: [{ order }] });
   const call = { server: 'ledger', tool: 'book', arguments: { order }, initiator: { id: 'ann' } };
-  await expect(countersign.call({ runId: 'call-1', call })).rejects.toMatchObject({
-    code: 'SPEC_INVALID',
-    facts: { path: 'arguments.order.lines[0].order' },
-  });
-  await expect(countersign.startRun({ runId: 'run-1', spec: { ...spec, policy: order } })).rejects.toMatchObject({
-    code: 'SPEC_INVALID',
-    facts: { path: 'policy.lines[0].order' },
-  });
+  await expect(countersign.call({ runId: 'call-1', call })).rejects.toMatchObject(
+    atPath('SPEC_INVALID', 'arguments.order.lines[0].order'),
+  );
+  await expect(countersign.startRun({ runId: 'run-1', spec: { ...spec, policy: order } })).rejects.toMatchObject(
+    atPath('SPEC_INVALID', 'policy.lines[0].order'),
+  );
 });

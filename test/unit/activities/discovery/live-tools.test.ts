@@ -264,15 +264,14 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
   let ended: string[];
   let fails: readonly (ErrorCode | undefined)[];
   let none: ErrorCode | undefined;
-  let same: boolean;
   let bare: boolean;
   beforeEach(() => {
-    [minted, ended, fails, none, same, bare] = [[], [], [], undefined, false, false];
+    [minted, ended, fails, none, bare] = [[], [], [], undefined, false];
   });
 
   async function mint({ refused }: TokenRequest): Promise<MintedToken> {
     if (refused !== undefined && none !== undefined) throw new CountersignError(none, 'there is no other.');
-    const token = same ? 'token-1' : `token-${minted.length + 1}`;
+    const token = `token-${minted.length + 1}`;
     minted.push(token);
     const release = (): void => void ended.push(token);
     return { ...(bare ? {} : { accessToken: token }), evidence: { strategy: 'none' }, secrets: [], release };
@@ -298,30 +297,10 @@ describe('A token that is minted for a list ends with it, whatever becomes of th
     );
   }
 
-  test('once it is there', async () => {
-    expect(await list()).toEqual({ listing: EMPTY, token: 'token-1' });
-    expect([minted, ended]).toEqual([['token-1'], ['token-1']]);
-  });
-
   test('both of two, after a 401', async () => {
     fails = ['TOOL_UNAUTHORIZED'];
     expect(await list()).toEqual({ listing: EMPTY, token: 'token-2' });
     expect(ended).toEqual(['token-1', 'token-2']);
-  });
-
-  test('both, where the second is refused as well; there is no third', async () => {
-    fails = ['TOOL_UNAUTHORIZED', 'TOOL_UNAUTHORIZED'];
-    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 2' });
-    expect([minted, ended]).toEqual([
-      ['token-1', 'token-2'],
-      ['token-1', 'token-2'],
-    ]);
-  });
-
-  test('one that is given out again is not sent again', async () => {
-    [same, fails] = [true, ['TOOL_UNAUTHORIZED']];
-    expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 1' });
-    expect(ended).toEqual(minted);
   });
 
   test('no other failure is answered with a second token; nor is a 401 where none was sent', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { artifactReader, loadClientSettings, loadPolicySettings } from '../../../../cli/session/session.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { withCode } from '../../../support/refusal.ts';
+import { atPath, withCode } from '../../../support/refusal.ts';
 
 const { folder } = useConfigFolders();
 
@@ -55,10 +55,9 @@ test('payload keys are, and one that is missing is named', async () => {
   expect((await loadClientSettings(undefined, { env: { PAYLOAD_KEY: key }, directory })).encryption).toEqual({
     keys: [{ id: 'a', key }],
   });
-  await expect(loadClientSettings(undefined, { env: {}, directory })).rejects.toMatchObject({
-    code: 'CONFIG_INVALID',
-    facts: { path: 'encryption.keys[0].key' },
-  });
+  await expect(loadClientSettings(undefined, { env: {}, directory })).rejects.toMatchObject(
+    atPath('CONFIG_INVALID', 'encryption.keys[0].key'),
+  );
 });
 
 const BUCKET = `

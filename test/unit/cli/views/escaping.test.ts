@@ -16,7 +16,7 @@ import { entryText } from '../../../../cli/views/ledger.ts';
 import { requestText } from '../../../../cli/views/request.ts';
 import { outputText, resultText } from '../../../../cli/views/run.ts';
 import type { EffectiveVerdict } from '../../../../client/index.ts';
-import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
+import type { LedgerEntry, LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { spaced } from '../../../../domain/text/escape.ts';
@@ -313,3 +313,19 @@ test('a request shows who may decide, until when, by which rule, under which dig
   ])
     expect(text).toContain(part);
 });
+
+test('a request says that the provider of a model makes the call, and only then (docs/adr/0080)', () => {
+  const shown = (request: ApprovalRequest): string => requestText(request, { full: true, now: 0 }, plain);
+  expect(shown({ ...approvalRequest(), hosted: 'gpt' })).toMatch(/^ *called by +the provider of model gpt$/m);
+  expect(shown({ ...approvalRequest(), hosted: 'g\u202Ept' })).not.toContain('\u202E');
+  expect(shown(approvalRequest())).not.toContain('called by');
+});
+
+test.each(['run.frozen', 'toString'])(
+  'a fact of a later build (%s) is written like others, and stops no list',
+  (kind) => {
+    // Sound: a page of a live run is not parsed, so the type does not hold for what a later worker wrote.
+    const entry = { seq: 7, at: '2026-01-01T00:00:00.000Z', fact: { kind, callId: 't1.c0' } } as unknown as LedgerEntry;
+    expect(entryText(entry, plain)).toBe(`   7  2026-01-01T00:00:00.000Z  ${kind.padEnd(17)}  t1.c0`);
+  },
+);

@@ -3,6 +3,7 @@ import { expect, jest, test } from '@jest/globals';
 import { refreshEnd } from '../../../../client/catalog/catalog-handle.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { fakeClient } from '../../../support/fake-client.ts';
+import { withCode } from '../../../support/refusal.ts';
 
 /** Temporal's default timeout of a workflow task, in milliseconds. */
 const TASK_TIMEOUT_MS = 10_000;
@@ -34,10 +35,7 @@ test('a deadline that the caller names holds for both', async () => {
 });
 
 test('a deadline that is no number is refused, before anything is sent', async () => {
-  await expect(deadlinesOf(Number(undefined))).rejects.toMatchObject({
-    code: 'USAGE',
-    message: expect.stringContaining('deadlineMs is not a number'),
-  });
+  await expect(deadlinesOf(Number(undefined))).rejects.toMatchObject(withCode('USAGE', 'deadlineMs is not a number'));
   const read = async (): Promise<never> => await Promise.reject(new Error('It was read.'));
   const waits = refreshEnd({ tenant: 'acme', server: 'bank' }, read, 1, Number.NaN);
   await expect(waits).rejects.toMatchObject({ code: 'USAGE' });

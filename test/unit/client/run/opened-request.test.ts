@@ -3,11 +3,12 @@ import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
 import { OpenedRequest, type RunEvent } from '../../../../contracts/schemas/http/opened-request.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
+import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import { eventFor, type OpenedFact, openedRequest } from '../../../../client/run/opened-request.ts';
+import { eventFor, type OpenedFact, openedRequest, openedRequests } from '../../../../client/run/opened-request.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { ledgerOf, verdictFact } from '../../../support/builders/ledger.ts';
+import { ledgerOf, openedFact, saidFact, verdictFact } from '../../../support/builders/ledger.ts';
 import { forAll } from '../../../support/for-all.ts';
 
 function opened(args?: JsonObject, more: Partial<ApprovalRequest> = {}): ApprovalRequest {
@@ -74,4 +75,37 @@ test('who may not see the request gets the entry alone', () => {
   expect(eventFor(event, run, person('bob', 'other'))).toEqual(entry);
   // Sound: as above.
   expect(eventFor(entry as RunEvent, run, person('bob'))).toEqual(entry);
+});
+
+// Events of opened requests cost one question for all entries that were read together.
+
+const request = approvalRequest();
+const { callId, generation, digest, approvers, deadline } = request;
+const opening = openedFact({ callId, generation, digest, approvers, deadline });
+const read = verdictFact({ callId, tool: 'read', definitionHash: 'a'.repeat(64) });
+const proposed: LedgerFact = { kind: 'turn.proposed', turn: 2, calls: 1, usage: { inputTokens: 1, outputTokens: 1 } };
+
+async function joinedBy(facts: readonly LedgerFact[], answers: readonly (readonly ApprovalRequest[])[]) {
+  let asked = 0;
+  const joining = openedRequests(async () => await Promise.resolve(answers[asked++] ?? []));
+  const events = [];
+  for (const entry of ledgerOf(facts)) events.push(await joining.joined(entry));
+  return { joining, events, asked: () => asked };
+}
+
+test('the run is asked only if a request was opened, and once until more is read', async () => {
+  const none = await joinedBy([saidFact(), read], []);
+  expect(none.asked()).toBe(0);
+  const { joining, events, asked } = await joinedBy([read, opening, opening], [[request], [request]]);
+  expect(asked()).toBe(1);
+  expect(events.map(({ request: about }) => about?.tool)).toEqual([undefined, request.tool, request.tool]);
+  joining.forget();
+  // Sound: the ledger was made of one fact.
+  await joining.joined(ledgerOf([opening])[0] as never);
+  expect(asked()).toBe(2);
+});
+
+test('of a turn that is over the verdict of that very turn counts', async () => {
+  const { events } = await joinedBy([read, opening, proposed, opening], []);
+  expect(events.map(({ request: about }) => about?.tool)).toEqual([undefined, 'read', undefined, undefined]);
 });

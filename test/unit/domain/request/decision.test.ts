@@ -19,7 +19,7 @@ import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
 import { askedUnder, by, told } from '../../../support/builders/told.ts';
 import { forAll } from '../../../support/for-all.ts';
-import { withCode } from '../../../support/refusal.ts';
+import { atPath, withCode } from '../../../support/refusal.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;
@@ -204,10 +204,9 @@ describe('an answer in place of the tool', () => {
     const said = answer({ ...shown(OPEN, 't1.c0'), answer: 'ä'.repeat(500) });
     if (said.kind !== 'respond') throw new Error('an answer answers');
     expect(refuseLong(said, 'answer', said.answer, { resultBytes: 1_000 })).toBeUndefined();
-    expect(refuseLong(said, 'answer', said.answer, { resultBytes: 999 })).toMatchObject({
-      code: 'DECISION_INVALID',
-      facts: { path: 'answer' },
-    });
+    expect(refuseLong(said, 'answer', said.answer, { resultBytes: 999 })).toMatchObject(
+      atPath('DECISION_INVALID', 'answer'),
+    );
   });
 
   test('a call that a provider makes takes yes or no only', () => {
