@@ -1,4 +1,4 @@
-/** Makes folders for configuration files, and removes them after the tests of the file that uses them. */
+/** Makes folders, of configuration files or others, and removes them after the tests of the file that uses them. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,18 +1,14 @@
 /** A world for tests leaves nothing behind, and reads artifacts where its worker has put them. */
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
 import { readerOf, stopAll } from '../../../testing/parts.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
 import { withCode } from '../../support/refusal.ts';
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'countersign-parts-'));
-});
-afterAll(async () => rm(folder, { recursive: true, force: true }));
+const { folder } = useConfigFolders();
 
 test('every part is stopped, the last first, and the first failure is told', async () => {
   const stopped: string[] = [];
@@ -37,12 +33,13 @@ test.each([
   ['beside the configuration', (root: string) => ({ directory: 'own', root: join(root, 'own') })],
   ['elsewhere', (root: string) => ({ directory: join(root, 'far'), root: join(root, 'far') })],
 ])('artifacts of a directory %s are read where workers store them', async (_what, place) => {
-  const { directory, root } = place(folder);
+  const base = await folder();
+  const { directory, root } = place(base);
   const inside = join(root, SHA256.slice(0, 2), SHA256.slice(2, 4));
   await mkdir(inside, { recursive: true });
   await writeFile(join(inside, SHA256), CONTENT);
   const config = Config.parse({ artifacts: { directory } } satisfies ConfigInput);
-  const read = await readerOf(config, folder).get(REF);
+  const read = await readerOf(config, base).get(REF);
   expect(Buffer.from(read).toString()).toBe('stored');
 });
 
@@ -50,7 +47,7 @@ test('artifacts of a bucket are read from the bucket', async () => {
   // Nobody listens there.
   const s3 = { endpoint: 'http://127.0.0.1:1', region: 'r', bucket: 'agents', accessKeyId: 'a', secretAccessKey: 's' };
   const config = Config.parse({ artifacts: { s3 }, egress: { allowLoopback: true } } satisfies ConfigInput);
-  await expect(readerOf(config, folder).get(REF)).rejects.toMatchObject(
+  await expect(readerOf(config, await folder()).get(REF)).rejects.toMatchObject(
     withCode('ARTIFACT_MISSING', '127.0.0.1:1/agents'),
   );
 });

@@ -1,9 +1,9 @@
 /** The embedded engine takes ports of its own, and another process may be faster. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { lostAPort, startDevServer } from '../../../workers/dev-server.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
 import { withCode } from '../../support/refusal.ts';
 
 const TAKEN =
@@ -18,12 +18,11 @@ test('a port that the server chose for itself and lost is told from one that was
 });
 
 describe('a server that ends at once', () => {
-  let folder: string;
-  beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), 'countersign-dev-'))));
-  afterEach(async () => await rm(folder, { recursive: true }));
+  const { folder } = useConfigFolders();
 
   async function startsOf(says: string, then = ''): Promise<number> {
-    const [executable, count] = [join(folder, 'temporal'), join(folder, 'count')];
+    const directory = await folder();
+    const [executable, count] = [join(directory, 'temporal'), join(directory, 'count')];
     await writeFile(
       executable,
       `#!/bin/sh\necho start >> '${count}'\necho '${says}' >&2\necho '${then}' >&2\nexit 2\n`,
@@ -46,7 +45,7 @@ describe('a server that ends at once', () => {
   });
 
   test('is not waited for where a signal ended it, and says so', async () => {
-    const executable = join(folder, 'temporal');
+    const executable = join(await folder(), 'temporal');
     await writeFile(executable, '#!/bin/sh\nkill -KILL $$\n', { mode: 0o755 });
     await expect(startDevServer({ executable })).rejects.toMatchObject(
       withCode('ENGINE_UNAVAILABLE', 'It was ended by SIGKILL'),

@@ -1,37 +1,35 @@
 /** What a worker needs before it signs ledgers, and where it makes their directory. */
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { generateKeyPairSync } from 'node:crypto';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { openLedger } from '../../../workers/composition.ts';
 import { chainOf, STREAM } from '../../support/builders/ledger-record.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
 import { headKey } from '../../support/signing/keys.ts';
 
-let folder: string;
+const { folder } = useConfigFolders();
+let directory: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'countersign-ledger-'));
-  await writeFile(join(folder, 'good.pem'), headKey().pem);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  await writeFile(join(folder, 'curve.pem'), privateKey.export({ format: 'pem', type: 'pkcs8' }));
-  await writeFile(join(folder, 'canary.pem'), 'canary');
+  const curve = String(privateKey.export({ format: 'pem', type: 'pkcs8' }));
+  directory = await folder({ 'good.pem': headKey().pem, 'curve.pem': curve, 'canary.pem': 'canary' });
 });
-afterAll(async () => rm(folder, { recursive: true, force: true }));
 
-const opened = (directory: string, privateKeyFile = 'good.pem') => {
-  const config = Config.parse({ ledger: { sign: { kid: 'worker-1', privateKeyFile }, directory } });
-  return openLedger({ config, path: undefined, baseDirectory: folder });
+const opened = (at: string, privateKeyFile = 'good.pem') => {
+  const config = Config.parse({ ledger: { sign: { kid: 'worker-1', privateKeyFile }, directory: at } });
+  return openLedger({ config, path: undefined, baseDirectory: directory });
 };
 
 test('without a configuration nothing is delivered anywhere', async () => {
-  expect(await openLedger({ config: Config.parse({}), path: undefined, baseDirectory: folder })).toBeUndefined();
+  expect(await openLedger({ config: Config.parse({}), path: undefined, baseDirectory: directory })).toBeUndefined();
 });
 
 test('a directory beside the configuration is made, and what is delivered stands there', async () => {
   const deliver = await opened('ledger');
   await deliver?.(STREAM, chainOf(3));
-  const files = await readdir(join(folder, 'ledger'), { recursive: true });
+  const files = await readdir(join(directory, 'ledger'), { recursive: true });
   expect(files.filter((file) => file.endsWith('.jsonl'))).toHaveLength(1);
 });
 

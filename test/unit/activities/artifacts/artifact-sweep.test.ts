@@ -1,6 +1,5 @@
 /** What a sweep of an artifact directory keeps, and what it removes. */
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../../../activities/artifacts/directory.ts';
@@ -9,12 +8,14 @@ import { recordNamespace, setUpRoot } from '../../../../activities/artifacts/roo
 import { readArtifactsFrom, unreadableBy } from '../../../../client/artifacts/readers.ts';
 import { sweepArtifacts } from '../../../../client/artifacts/sweep.ts';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const DAY_MS = 86_400_000;
 const OLD = new Date(Date.now() - 100 * DAY_MS);
 const BEFORE = Date.now() - 90 * DAY_MS;
 
+const { folder } = useConfigFolders();
 let parent: string;
 let root: string;
 let store: ArtifactStore;
@@ -23,14 +24,13 @@ let pinned: ArtifactRef;
 const AGENTS = { name: 'agents', id: '1b4e28ba-2fa1-11d2-883f-0016d3cca427' };
 const RECORDS = '.countersign-namespaces';
 beforeEach(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'countersign-sweep-'));
+  parent = await folder();
   root = join(parent, 'artifacts');
   setUpRoot(root, true);
   store = createDirectoryStore(root);
   await recordNamespace(root, AGENTS);
   pinned = await put('pinned');
 });
-afterEach(async () => rm(parent, { recursive: true, force: true }));
 
 const pathOf = ({ sha256 }: ArtifactRef): string => join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
 
@@ -160,10 +160,10 @@ test('INV-D3: where histories cannot be read nothing is removed', async () => {
 });
 
 test('a folder that is no store is not touched', async () => {
-  const folder = join(parent, 'pictures');
-  setUpRoot(folder, true);
-  await rm(join(folder, '.countersign-store'));
-  await expect(sweep([], { directory: folder })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
+  const pictures = join(parent, 'pictures');
+  setUpRoot(pictures, true);
+  await rm(join(pictures, '.countersign-store'));
+  await expect(sweep([], { directory: pictures })).rejects.toMatchObject({ code: 'ARTIFACT_MISSING' });
 });
 
 test('a folder that cannot be read is not told as absent', async () => {

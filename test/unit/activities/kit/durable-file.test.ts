@@ -1,21 +1,21 @@
 /** A file of a shared store is whole or not there, below a root that is never made, and readable by its owner alone. */
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { replace, writeNew } from '../../../../activities/kit/durable-file.ts';
 import { nodeCodeOf } from '../../../../contracts/errors.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 
+const { folder } = useConfigFolders();
 let parent: string;
 let root: string;
 let path: string;
 beforeEach(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'countersign-durable-'));
+  parent = await folder();
   root = join(parent, 'root');
   path = join(root, 'one', 'two', 'file');
   await mkdir(root);
 });
-afterEach(async () => rm(parent, { recursive: true, force: true }));
 
 test.each([['writeNew'], ['replace']])('%s makes the folders below the root, for the owner alone', async (name) => {
   expect(await (name === 'replace' ? replace : writeNew)(root, path, 'all of it')).not.toBe(false);

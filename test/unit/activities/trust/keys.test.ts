@@ -1,11 +1,11 @@
 /** The trusted keys of a worker: where they are read from, when anew, and what is kept when they cannot be (§3.3, INV-G4). */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { createTrustedKeys, createTrustFile, createTrustUrl } from '../../../../activities/trust/keys.ts';
 import { TrustConfig } from '../../../../contracts/schemas/trust.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { listenOnLoopback, type LoopbackServer } from '../../../support/servers/loopback-server.ts';
 import { person, service, writeTrust } from '../../../support/signing/people.ts';
@@ -21,11 +21,7 @@ const backend = service('backend', [], {
   tenants: ['one', 'two'],
 });
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'trust-'));
-});
-afterAll(async () => rm(folder, { recursive: true }));
+const { folder } = useConfigFolders();
 
 /** A store whose document the test changes. */
 function store(document: unknown) {
@@ -167,7 +163,7 @@ test.each([
 });
 
 test('a file is read when it has changed, and its old content stands in for a broken one', async () => {
-  const path = join(folder, 'trust.jwks');
+  const path = join(await folder(), 'trust.jwks');
   await writeTrust(path, ann);
   const file = createTrustFile(path, 'trust.jwks');
   const first = await file.read();

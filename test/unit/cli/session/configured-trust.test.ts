@@ -1,17 +1,18 @@
 /** Which keys `verify-ledger` takes from the configuration, without being told (INV-G2). */
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { configuredKeys } from '../../../../cli/session/session.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 import { service, writeTrust } from '../../../support/signing/people.ts';
 
 const backend = service('backend');
+const { folder } = useConfigFolders();
 let directory: string;
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'countersign-trust-'));
+  directory = await folder();
   await writeTrust(join(directory, 'trust.jwks'), backend);
   await writeTrust(join(directory, 'twice.jwks'), backend, backend);
 });

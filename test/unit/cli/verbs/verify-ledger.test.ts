@@ -1,14 +1,16 @@
 /** What `verify-ledger` says of a copy that holds little or nothing: where nothing was checked, nothing is called good (J). */
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../../../activities/artifacts/directory.ts';
 import { setUpRoot } from '../../../../activities/artifacts/root.ts';
 import { chainOf } from '../../../support/builders/ledger-record.ts';
 import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { headKey } from '../../../support/signing/keys.ts';
 import { fileOf } from '../../../support/stories/signed-ledger.ts';
+
+const { folder } = useConfigFolders();
 
 async function verified(file: string, ...args: readonly string[]) {
   return await reported('--file', file, ...args);
@@ -36,21 +38,21 @@ test('a copy without an entry is broken: a record whose files were deleted is no
   expect(await verified(await copyOf(0))).toMatchObject(nothing);
   // The rest of an export that was interrupted, or of which nothing came.
   expect(await verified(await fileOf('', 'ledger.jsonl'))).toMatchObject(nothing);
-  const root = await mkdtemp(join(tmpdir(), 'countersign-records-'));
-  const folder = join(root, '3f', 'run-1~3f0c-first');
-  await mkdir(folder, { recursive: true });
+  const root = await folder();
+  const records = join(root, '3f', 'run-1~3f0c-first');
+  await mkdir(records, { recursive: true });
   const key = await fileOf(headKey().publicPem, 'worker.pub');
   for (const args of [[], ['--keys', key], ['--trust', await trust()]])
     expect(await reported('--records', root, ...args)).toMatchObject(nothing);
   // A file of which a crash left nothing.
-  await writeFile(join(folder, '000000000000-0000000000000000.jsonl'), '');
+  await writeFile(join(records, '000000000000-0000000000000000.jsonl'), '');
   expect(await reported('--records', root, '--keys', key)).toMatchObject(nothing);
 });
 
 test('a record that cannot be read is said to be that, with what to do; what else lies on its volume is not looked at', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'countersign-records-'));
-  const folder = join(root, '3f', 'run-1~3f0c-first');
-  const file = join(folder, '000000000000-0000000000000000.jsonl');
+  const root = await folder();
+  const records = join(root, '3f', 'run-1~3f0c-first');
+  const file = join(records, '000000000000-0000000000000000.jsonl');
   await mkdir(join(root, 'lost+found', 'run-1~3f0c-other'), { recursive: true });
   await mkdir(file, { recursive: true });
   const result = await runCommand(['verify-ledger', 'run-1', '--json', '--records', root]);
@@ -62,7 +64,7 @@ test('a record that cannot be read is said to be that, with what to do; what els
 });
 
 test('an artifact that is no segment is refused, and nothing of it is quoted', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'countersign-artifacts-'));
+  const directory = await folder();
   const root = join(directory, 'store');
   setUpRoot(root, true);
   const { sha256 } = await createDirectoryStore(root).put(new TextEncoder().encode('canary in a result'), 'text/plain');

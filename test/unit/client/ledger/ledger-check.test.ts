@@ -1,6 +1,4 @@
 /** Whatever is done to a kept ledger is found, with the entry and how (J, F39). */
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -22,9 +20,11 @@ import type { LedgerEntry, LedgerLine } from '../../../../contracts/schemas/ledg
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { EMPTY_JOURNAL, Journal, marked, sealEntry } from '../../../../domain/run/journal.ts';
 import { chainOf, STREAM } from '../../../support/builders/ledger-record.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { headKey } from '../../../support/signing/keys.ts';
 import { linesOf, signerOf, textOf } from '../../../support/stories/signed-ledger.ts';
 
+const { folder } = useConfigFolders();
 const KEY = headKey();
 let sign: SignHead;
 let keys: HeadKeys;
@@ -160,7 +160,7 @@ describe('a kept ledger', () => {
   });
 
   test('a branch that a reset made where a record begins stands before what it left, by the names of their files', async () => {
-    const root = join(await mkdtemp(join(tmpdir(), 'countersign-branches-')), 'root');
+    const root = join(await folder(), 'root');
     setUpRoot(root, true, LEDGER_ROOT);
     const deliver = createDelivery(sign, [createLedgerDirectory(root)]);
     await deliver(STREAM, CHAIN.slice(0, 3));

@@ -1,30 +1,28 @@
 /** The policy of now: what a changed file does, and what a bad one does not (INV-G4). */
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { loadConfig, readConfigFile } from '../../../../workers/config/load.ts';
 import { followPolicyFile, type LivePolicy, withLivePolicy } from '../../../../workers/config/live-policy.ts';
 import { followPolicy } from '../../../../workers/worker.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
 import { until } from '../../../support/until.ts';
 
 const BEFORE = 'policy: { strategy: never, servers: { bank: { default: deny } } }\n';
 const STRICTER = 'policy: { strategy: always }\n';
 
+const { folder } = useConfigFolders();
 let directory: string;
 let path: string;
 let told: string[];
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'countersign-live-'));
+  directory = await folder();
   path = join(directory, 'countersign.yaml');
   told = [];
   await writeFile(path, BEFORE);
-});
-afterEach(async () => {
-  await rm(directory, { recursive: true, force: true });
 });
 
 /** Looked at by hand. */
