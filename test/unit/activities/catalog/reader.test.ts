@@ -5,25 +5,13 @@ import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { createCatalogReader, createToolsetLoader } from '../../../../activities/catalog/reader.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { ToolsetRef } from '../../../../contracts/wire/identity.ts';
+import { catalogSnapshot } from '../../../support/builders/catalog.ts';
 import { fakeClient } from '../../../support/fake-client.ts';
 
 // A catalog that cannot be read is no missing catalog (INV-G4), and one that was just read is not asked again.
 
 const BANK = { tenant: 'default', server: 'bank' };
-const SNAPSHOT: CatalogSnapshot = {
-  ...BANK,
-  status: 'connected',
-  revision: 7,
-  mark: 'first/7',
-  policyVersion: 1,
-  refreshes: 1,
-  newTools: 'ask',
-  entries: [],
-  listings: {},
-  pending: [],
-  ledgerLength: 1,
-  ledgerHead: '0'.repeat(64),
-};
+const SNAPSHOT = catalogSnapshot([], { ...BANK, mark: 'first/7' });
 
 /** A client whose catalogs answer so. */
 function reading(answer: (id: string, known: string) => Promise<unknown>) {

@@ -10,6 +10,7 @@ import { MOST_CALLS_PER_TURN } from '../../../../contracts/schemas/run-spec.ts';
 import type { JudgeInput } from '../../../../contracts/wire/run.ts';
 import { READ_RESOURCE_TOOL } from '../../../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
+import { catalogSnapshot } from '../../../support/builders/catalog.ts';
 
 const TOOL: OfferedTool = {
   modelName: 'files__read_file',
@@ -22,22 +23,8 @@ const TOOL: OfferedTool = {
 const STORED = { sha256: 'e'.repeat(64), bytes: 2, contentType: 'application/json' };
 
 function trusting({ server, serverUrl }: OfferedTool): CatalogSnapshot {
-  return {
-    tenant: 'default',
-    server,
-    status: 'connected',
-    connection: { url: serverUrl, trusted: true },
-    revision: 1,
-    mark: 'a',
-    policyVersion: 1,
-    refreshes: 0,
-    newTools: 'strategy',
-    entries: [],
-    listings: {},
-    pending: [],
-    ledgerLength: 1,
-    ledgerHead: 'd'.repeat(64),
-  };
+  const connection = { url: serverUrl, trusted: true };
+  return catalogSnapshot([], { tenant: 'default', server, connection, newTools: 'strategy' });
 }
 
 /** Makes a judge of runs that are offered this tool, without a catalog unless one is given. */

@@ -39,14 +39,11 @@ test('a run that was reset, twice, is waited for to its end', async () => {
   expect(counted.waits).toBe(3);
 });
 
-test('a run that was terminated has ended', async () => {
-  const { ended, counted } = waitedFor([terminated()], [['first', 'TERMINATED']]);
+test.each([
+  ['a run that was terminated has ended', 'TERMINATED', 1],
+  ['an execution that calls its failure a termination is not waited for without end', 'FAILED', 2],
+])('%s', async (_, status, waits) => {
+  const { ended, counted } = waitedFor([terminated()], [['first', status]]);
   await expect(ended).rejects.toThrow('ended');
-  expect(counted.waits).toBe(1);
-});
-
-test('an execution that calls its failure a termination is not waited for without end', async () => {
-  const { ended, counted } = waitedFor([terminated()], [['first', 'FAILED']]);
-  await expect(ended).rejects.toThrow('ended');
-  expect(counted.waits).toBe(2);
+  expect(counted.waits).toBe(waits);
 });

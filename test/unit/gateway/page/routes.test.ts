@@ -21,6 +21,7 @@ import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 import { acceptedFact, verdictFact } from '../../../support/builders/ledger.ts';
+import { runState } from '../../../support/builders/run.ts';
 import { NO_CATALOGS } from '../../../support/scenes/quiet-pages.ts';
 import { until } from '../../../support/until.ts';
 
@@ -97,10 +98,7 @@ function source(): PageSource {
     runs: async () => [facts('run-1')],
     run: async (_viewer, runId): Promise<RunRead> => {
       if (runId !== 'run-1') throw new CountersignError('RUN_NOT_FOUND', `There is no run ${runId}.`, { runId });
-      const usage = { inputTokens: 1, outputTokens: 1 };
-      const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
-      const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
-      const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
+      const state = runState({ workflowId: runId, ledgerLength: 0, transcriptLength: 0 });
       return { facts: { ...facts(runId), ...ended }, state, requests: shown, ledger, messages, mayTell: true };
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),

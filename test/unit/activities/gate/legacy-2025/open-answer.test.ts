@@ -1,6 +1,6 @@
 /** Whether an open question was asked by a worker of the zone, and whether its answer counts (INV-G1). */
 import { generateKeyPairSync } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import type { ReadCatalog } from '../../../../../activities/catalog/reader.ts';
 import { type HeldAnswerParts, peopleOf } from '../../../../../activities/gate/legacy-2025/open-answer.ts';
 import { createQuestionMacs, type QuestionMacs } from '../../../../../activities/gate/legacy-2025/open-question.ts';
@@ -8,7 +8,7 @@ import type { Refused, Scheduler } from '../../../../../activities/kit/activity.
 import type { AskPeople } from '../../../../../activities/mcp/port.ts';
 import { derivedFrom } from '../../../../../activities/mcp/state-seal.ts';
 import { Conditions } from '../../../../../activities/policy/condition.ts';
-import { CountersignError } from '../../../../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../../../../contracts/errors.ts';
 import { READ_RESOURCE } from '../../../../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../../../contracts/schemas/config.ts';
@@ -19,6 +19,7 @@ import type { OfferedTool } from '../../../../../domain/run/toolset.ts';
 import { answeredQuestion } from '../../../../support/activities/held-activity.ts';
 import { fakeRun } from '../../../../support/activities/held-run.ts';
 import { allowedDispatch, inActivity } from '../../../../support/activities/tool-activities.ts';
+import { catalogSnapshot } from '../../../../support/builders/catalog.ts';
 import { NAME, PAGE } from '../../../../support/builders/provision.ts';
 
 // That a worker of the zone was asked a question, and nobody else has written it (INV-G1).
@@ -192,35 +193,23 @@ test('unsigned, or signed by a key that was revoked, it is not', async () => {
   expect(await hears({ checkSignatures: () => Promise.resolve(refused) })).toEqual({ action: 'cancel' });
 });
 
+/** Cannot be read at first, and then has nothing against it. */
+function awayOnce(code: ErrorCode) {
+  return jest
+    .fn<() => Promise<undefined>>()
+    .mockRejectedValueOnce(new CountersignError(code, 'just now'))
+    .mockResolvedValue(undefined);
+}
+
 test('while keys cannot be read, it waits; people have answered', async () => {
-  let times = 0;
-  const checkSignatures = (): Promise<undefined> => {
-    times += 1;
-    return times === 1
-      ? Promise.reject(new CountersignError('ENGINE_UNAVAILABLE', 'just now'))
-      : Promise.resolve(undefined);
-  };
+  const checkSignatures = awayOnce('ENGINE_UNAVAILABLE');
   expect(await hears({ checkSignatures })).toEqual(YES);
-  expect(times).toBe(2);
+  expect(checkSignatures).toHaveBeenCalledTimes(2);
 });
 
 describe('the catalog as it is when the answer is there counts, whatever it was as the call left (INV-G4)', () => {
-  const CONNECTED: CatalogSnapshot = {
-    tenant: 'default',
-    server: 'peer',
-    status: 'connected',
-    connection: { url: server.url, trusted: false },
-    revision: 1,
-    mark: 'm1',
-    policyVersion: 1,
-    refreshes: 0,
-    newTools: 'strategy',
-    entries: [],
-    listings: {},
-    pending: [],
-    ledgerLength: 0,
-    ledgerHead: 'a'.repeat(64),
-  };
+  const connected = { tenant: 'default', server: 'peer', connection: { url: server.url, trusted: false } };
+  const CONNECTED = catalogSnapshot([], connected);
 
   test.each<[string, CatalogSnapshot, InputResponse]>([
     ['connected: it is given', CONNECTED, YES],
@@ -248,15 +237,9 @@ describe('the catalog as it is when the answer is there counts, whatever it was 
   });
 
   test('while it cannot be read, it waits', async () => {
-    let times = 0;
-    const readCatalog: ReadCatalog = () => {
-      times += 1;
-      return times === 1
-        ? Promise.reject(new CountersignError('CATALOG_UNAVAILABLE', 'just now'))
-        : Promise.resolve(undefined);
-    };
+    const readCatalog = awayOnce('CATALOG_UNAVAILABLE');
     expect(await hears({ readCatalog })).toEqual(YES);
-    expect(times).toBe(2);
+    expect(readCatalog).toHaveBeenCalledTimes(2);
   });
 });
 
