@@ -9,6 +9,7 @@ import type { RawAnswer } from '../../../../activities/mcp/session.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { SealedState } from '../../../../contracts/schemas/input.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
+import { BUT_INTERVALS } from '../../../support/clock.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 
@@ -304,19 +305,7 @@ describe('what the adapter does with time and with faults of its own', () => {
   });
 
   test('while a server is silent, heartbeats go on with the last progress (F7)', async () => {
-    jest.useFakeTimers({
-      doNotFake: [
-        'Date',
-        'nextTick',
-        'queueMicrotask',
-        'setImmediate',
-        'clearImmediate',
-        'setTimeout',
-        'clearTimeout',
-        'performance',
-        'hrtime',
-      ],
-    });
+    jest.useFakeTimers({ doNotFake: ['Date', ...BUT_INTERVALS] });
     const call = aCall();
     const server = await startRawServer({
       era: 'modern',

@@ -26,6 +26,7 @@ import { askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { START } from '../../../support/builders/run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
+import { BUT_INTERVALS } from '../../../support/clock.ts';
 import { type BenchOptions, StretchBench } from '../../../support/stretch/bench.ts';
 import { endedAs, stepOf, stretchedCall, stretchInput } from '../../../support/stretch/input.ts';
 
@@ -36,19 +37,7 @@ const AWAY = new ActivityCompletionError('deadline exceeded');
 const ANSWER = stepOf(3, []);
 
 beforeEach(() => {
-  jest.useFakeTimers({
-    now: START,
-    doNotFake: [
-      'nextTick',
-      'queueMicrotask',
-      'setImmediate',
-      'clearImmediate',
-      'setTimeout',
-      'clearTimeout',
-      'performance',
-      'hrtime',
-    ],
-  });
+  jest.useFakeTimers({ now: START, doNotFake: [...BUT_INTERVALS] });
 });
 afterEach(() => {
   jest.useRealTimers();
