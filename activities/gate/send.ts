@@ -103,8 +103,7 @@ export async function callWithToken(
     isRefused: (ending) =>
       access.hosted === undefined && ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
   });
-  if (got.kind === 'none')
-    return wanting(parts.config, request, endedBeforeSending(got.error), leaving);
+  if (got.kind === 'none') return wanting(parts.config, request, endedBeforeSending(got.error), leaving);
   const { used: ending, token } = got;
   if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { Engine } from '../../client/engine/engine.ts';
 import { type Patience, PatientReader, TimeIsUp } from '../../client/run/watch.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { fakeClient } from '../support/fake-client.ts';
+import { fakeClient } from '../support/servers/fake-client.ts';
 import { until } from '../support/until.ts';
 
 function readerWith(patience: Patience, callMs = 60_000): PatientReader {

@@ -6,7 +6,7 @@ import type { Opened } from '../../../gateway/projection/opened.ts';
 import type { Known, Projection } from '../../../gateway/projection/projection.ts';
 import { Reading } from '../../../gateway/inbox/reading.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
-import { fakeClient } from '../../support/fake-client.ts';
+import { fakeClient } from '../../support/servers/fake-client.ts';
 import { asker, known } from '../../support/scenes/asking.ts';
 import { START } from '../../support/builders/run.ts';
 import { codeOf } from '../../support/refusal.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { Projection } from '../../../gateway/projection/projection.ts';
 import { rowOf, stuckRuns } from '../../../gateway/projection/visibility.ts';
-import { fakeClient } from '../../support/fake-client.ts';
+import { fakeClient } from '../../support/servers/fake-client.ts';
 import { until } from '../../support/until.ts';
 
 /** A client of a Temporal that answers once, and then never until the caller gives up. */

@@ -6,7 +6,7 @@ import { createCatalogReader, createToolsetLoader } from '../../../../activities
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { ToolsetRef } from '../../../../contracts/wire/identity.ts';
 import { catalogSnapshot } from '../../../support/builders/catalog.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 // A catalog that cannot be read is no missing catalog (INV-G4), and one that was just read is not asked again.
 

@@ -30,7 +30,7 @@ import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { assembleToolset, type OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approvedDispatch } from '../../../support/builders/dispatch.ts';
 import { serverTools, toolDefinition, toolTarget } from '../../../support/builders/tool.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 // A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7).

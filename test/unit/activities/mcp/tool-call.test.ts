@@ -9,7 +9,7 @@ import type { RawAnswer } from '../../../../activities/mcp/session.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { SealedState } from '../../../../contracts/schemas/input.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
-import { BUT_INTERVALS } from '../../../support/clock.ts';
+import { BUT_INTERVALS } from '../../../support/activities/clock.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { startRawServer } from '../../../support/servers/raw-server.ts';
 

@@ -26,7 +26,7 @@ import { askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { START } from '../../../support/builders/run.ts';
 import { limits } from '../../../support/builders/run-spec.ts';
-import { BUT_INTERVALS } from '../../../support/clock.ts';
+import { BUT_INTERVALS } from '../../../support/activities/clock.ts';
 import { type BenchOptions, StretchBench } from '../../../support/stretch/bench.ts';
 import { endedAs, stepOf, stretchedCall, stretchInput } from '../../../support/stretch/input.ts';
 

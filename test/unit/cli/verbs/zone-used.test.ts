@@ -7,7 +7,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { usersOf } from '../../../../cli/verbs/keys.ts';
 import { RUN_WORKFLOW } from '../../../../contracts/names.ts';
 import { KEY_FIELD } from '../../../../contracts/zone.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 /** The input of a workflow, proven with this key. */
 function startedBy(key: string) {

@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { hashesIn, referencedArtifacts } from '../../../../client/artifacts/sweep.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { createDataConverter } from '../../../../workers/codec.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const hash = (digit: string): string => digit.repeat(64);

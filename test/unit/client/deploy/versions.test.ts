@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { readDeployment } from '../../../../client/deploy/versions.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 function engineOf(describeWorkerDeployment: () => Promise<unknown>): Engine {

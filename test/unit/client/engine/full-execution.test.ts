@@ -2,7 +2,7 @@
 import { expect, jest, test } from '@jest/globals';
 import { ServiceError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 const FAILED_PRECONDITION = 9;
 

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
 import { Countersign } from '../../../../client/index.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const late = Object.assign(new Error('late'), {

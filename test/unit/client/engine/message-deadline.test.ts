@@ -2,7 +2,7 @@
 import { expect, jest, test } from '@jest/globals';
 import { refreshEnd } from '../../../../client/catalog/catalog-handle.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 /** Temporal's default timeout of a workflow task, in milliseconds. */

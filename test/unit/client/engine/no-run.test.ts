@@ -5,7 +5,7 @@ import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common';
 import { failureOf } from '../../../../contracts/failure.ts';
 import { Countersign, type Signer } from '../../../../client/index.ts';
 import { troubleOf } from '../../../../client/engine/trouble.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 const ANSWERS = [
   [

@@ -4,7 +4,7 @@ import { QueryNotRegisteredError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { ZONE_KEY_GONE } from '../../../../client/engine/trouble.ts';
 import { REFUSED_QUERY } from '../../../../contracts/failure.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 /** What Temporal's client makes of a failed query (`@temporalio/client`). */
 const refused = (): Error => new QueryNotRegisteredError(REFUSED_QUERY, 3);

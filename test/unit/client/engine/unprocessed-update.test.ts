@@ -7,7 +7,7 @@ import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 /** As Temporal server 1.29.1 says it (service/history/workflow/update). */
 function unprocessed(): Error {

@@ -8,7 +8,7 @@ import {
   tellWhile,
   type Underway,
 } from '../../../../client/run/progress.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 const at = (progress: number): CallProgress => ({ callId: 't1.c0', sentAt: '2026-01-01T00:00:00.000Z', progress });
 

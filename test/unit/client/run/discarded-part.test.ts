@@ -5,7 +5,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { discardedPart, livingHistory } from '../../../../client/run/recovery.ts';
 import { readHistory } from '../../../../workers/replay/recorded-history.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 
 type Given = Parameters<typeof discardedPart>[1];
 

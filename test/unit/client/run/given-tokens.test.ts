@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import { Countersign, type StartRunOptions } from '../../../../client/index.ts';
 import { takeTokens } from '../../../../client/run/start-run.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const CANARY = 'canary-token-0123456789';

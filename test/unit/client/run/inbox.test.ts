@@ -8,7 +8,7 @@ import { Countersign } from '../../../../client/index.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../../../../contracts/names.ts';
 import { payloadConverter, SEALED_ENCODING } from '../../../../contracts/payload-converter.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
 const HOUR_MS = 3_600_000;

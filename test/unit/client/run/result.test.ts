@@ -6,7 +6,7 @@ import { SingleCall } from '../../../../client/run/single-call.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { answerOf } from '../../../../cli/verbs/call.ts';
 import { RunHandle } from '../../../../client/run/run-handle.ts';
-import { fakeClient } from '../../../support/fake-client.ts';
+import { fakeClient } from '../../../support/servers/fake-client.ts';
 import { withCode } from '../../../support/refusal.ts';
 
 const grpc = (code: number): Error =>
