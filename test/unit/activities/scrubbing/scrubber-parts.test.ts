@@ -11,7 +11,7 @@ import {
 } from '../../../../activities/scrubbing/scrubber.ts';
 import { ENCODINGS } from '../../../support/canary/scan.ts';
 import { turnsDuring } from '../../../support/other-work.ts';
-import { overwritten } from '../../../support/overwritten.ts';
+import { overwritten } from '../../../support/canary/overwritten.ts';
 
 const KIB = 1_024;
 const SENTENCE = 'The quick brown fox jumps over 12 lazy dogs; it was seen at 10:42. ';

@@ -6,7 +6,7 @@ import { createScrubber, createSecretSearch, MASK } from '../../../../activities
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
 import { encodedTwice, ENCODINGS } from '../../../support/canary/scan.ts';
 import { forAll, forMany } from '../../../support/for-all.ts';
-import { overwritten } from '../../../support/overwritten.ts';
+import { overwritten } from '../../../support/canary/overwritten.ts';
 
 const anyText = fc.string({ maxLength: 200 });
 

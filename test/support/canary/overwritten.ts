@@ -1,5 +1,5 @@
 /** Overwrites the secrets in bytes that are searched at once; `largeBytes` of a scrubber does so part by part. */
-import { createSecretSearch } from '../../activities/scrubbing/scrubber.ts';
+import { createSecretSearch } from '../../../activities/scrubbing/scrubber.ts';
 
 export function overwritten(secrets: readonly string[], bytes: Uint8Array): Buffer {
   const clean = Buffer.from(bytes);
