@@ -80,19 +80,20 @@ function isTooDeep(data: Uint8Array): boolean {
       if (byte === BACKSLASH) at += 1;
       else if (byte === QUOTE) isText = false;
     } else if (byte === QUOTE) isText = true;
-    else if (OPENING.has(byte)) {
+    else if (byte === BRACKET || byte === BRACE) {
       levels += 1;
       if (levels > MOST_LEVELS) return true;
-    } else if (CLOSING.has(byte)) levels -= 1;
+    } else if (byte === BRACKET_END || byte === BRACE_END) levels -= 1;
   }
   return false;
 }
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** Of lists and objects. */
-const OPENING: ReadonlySet<unknown> = new Set([0x5b, 0x7b]);
-const CLOSING: ReadonlySet<unknown> = new Set([0x5d, 0x7d]);
+const BRACKET = 0x5b;
+const BRACKET_END = 0x5d;
+const BRACE = 0x7b;
+const BRACE_END = 0x7d;
 
 /** Reasons, as they follow "The message …". */
 export const UNDECODABLE = {

@@ -100,10 +100,8 @@ export class EncryptionCodec implements PayloadCodec {
 
   async decode(payloads: Payload[]): Promise<Payload[]> {
     return payloads.map((payload) => {
-      const [encoding, id] = ['encoding', 'key-id'].map((name) =>
-        Buffer.from(payload?.metadata?.[name] ?? []).toString(),
-      );
-      if (encoding !== SEALED_ENCODING) return payload;
+      if (textOf(payload?.metadata?.['encoding']) !== SEALED_ENCODING) return payload;
+      const id = textOf(payload.metadata?.['key-id']);
       const key = this.#keys.find((entry) => entry.id === id)?.key;
       if (key === undefined) return this.#unreadable('sealed');
       try {
@@ -154,4 +152,8 @@ function open({ data }: Payload, key: Uint8Array): Payload {
     metadata: Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, Buffer.from(value, 'base64')])),
     data: plain.subarray(4 + headLength),
   };
+}
+
+function textOf(value: Uint8Array | null | undefined): string {
+  return Buffer.from(value ?? []).toString();
 }

@@ -52,8 +52,9 @@ export function inTime(store: ArtifactStore, ms: number, signal: AbortSignal): A
   });
   // Nobody may be waiting by then.
   late.catch(() => undefined);
+  let pauses = PAUSES;
   const patiently = async (put: () => Promise<ArtifactRef>): Promise<ArtifactRef> => {
-    for (const pause of PAUSES) {
+    for (const pause of pauses) {
       try {
         return await put();
       } catch (error) {
@@ -61,7 +62,13 @@ export function inTime(store: ArtifactStore, ms: number, signal: AbortSignal): A
         await setTimeout(pause * ms, undefined, { ref: false, signal });
       }
     }
-    return await put();
+    try {
+      return await put();
+    } catch (error) {
+      // One that has refused all tries gets no others for what else the result holds.
+      pauses = [];
+      throw error;
+    }
   };
   return {
     get: async (ref) => await store.get(ref),

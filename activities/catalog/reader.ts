@@ -37,6 +37,7 @@ const MOST_CATALOG_BYTES = 67_108_864;
 interface Kept {
   readonly at: number;
   readonly snapshot: CatalogSnapshot | undefined;
+  readonly bytes: number;
 }
 
 export function createCatalogReader(client: Client, now: () => number = Date.now): ReadCatalog {
@@ -45,10 +46,12 @@ export function createCatalogReader(client: Client, now: () => number = Date.now
   const ask = async (id: string): Promise<CatalogSnapshot | undefined> => {
     // The time is taken before the question: a change during the answer counts as not seen.
     const at = now();
-    const snapshot = await askCatalog(client, id, kept.get(id)?.snapshot);
+    const known = kept.get(id);
+    const snapshot = await askCatalog(client, id, known?.snapshot);
+    const isKnown = known !== undefined && known.snapshot === snapshot;
+    const bytes = isKnown ? known.bytes : byteLength(JSON.stringify(snapshot ?? null));
     // The newest stays, however large: somebody asks for it.
-    const size = Math.min(byteLength(JSON.stringify(snapshot ?? null)), MOST_CATALOG_BYTES);
-    kept.set(id, { at, snapshot }, { size });
+    kept.set(id, { at, snapshot, bytes }, { size: Math.min(bytes, MOST_CATALOG_BYTES) });
     return snapshot;
   };
   return async (identity) => {

@@ -22,6 +22,7 @@ import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './addr
 const MAX_HEADER_BYTES = 16_384;
 
 export interface BodyWatch {
+  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
@@ -72,6 +73,7 @@ export interface Egress {
 
 export interface EgressOptions {
   readonly rules: EgressRules;
+  /** Origins that the configuration names. */
   readonly origins: { has(origin: string): boolean };
   readonly resolve?: Resolve;
 }
@@ -278,17 +280,19 @@ export function countMarks(of: 'body' | 'event stream'): (part: Uint8Array) => n
   let isEscaped = false;
   return (part) => {
     let marks = 0;
+    let [inString, escaped] = [isInString, isEscaped];
     for (let at = 0; at < part.length; at += 1) {
       const byte = part[at];
       if (byte === LF || byte === CR) {
         if (countsLines) marks += 1;
-        isInString = false;
-        isEscaped = false;
-      } else if (isEscaped) isEscaped = false;
-      else if (byte === QUOTE) isInString = !isInString;
-      else if (isInString) isEscaped = byte === BACKSLASH;
+        inString = false;
+        escaped = false;
+      } else if (escaped) escaped = false;
+      else if (byte === QUOTE) inString = !inString;
+      else if (inString) escaped = byte === BACKSLASH;
       else if (byte === OBJECT || byte === LIST || byte === COMMA) marks += 1;
     }
+    [isInString, isEscaped] = [inString, escaped];
     return marks;
   };
 }
@@ -356,6 +360,7 @@ function egressForbidden(what: string, host: string, reason: string): Countersig
   const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
 }
+/** Finds the egress refusal in an error that another library has wrapped. */
 export function egressRefusalIn(error: unknown): CountersignError | undefined {
   return causesOf(error)
     .filter((at) => at instanceof CountersignError)

@@ -13,7 +13,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { ServerLimits } from '../../contracts/schemas/config.ts';
 import type { Health } from '../mcp/port.ts';
 
-/** `failures` in a row open the breaker; older ones than `withinSeconds` are forgotten. */
+/** `failures` in a row open the breaker; ones older than `withinSeconds` are forgotten. */
 export type BreakerRule = NonNullable<ServerLimits['breaker']>;
 
 interface Failure {

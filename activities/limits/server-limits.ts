@@ -81,6 +81,7 @@ export interface ServerLimitsParts {
   readonly tell: (event: LimitEvent) => void;
   /** Ms of a clock that only goes forward. */
   readonly now?: () => number;
+  /** From 0 up to 1. */
   readonly random?: () => number;
 }
 
@@ -257,6 +258,7 @@ const CALL_MS = 1_000;
 const MOST_WAITING = 10_000;
 
 class Line {
+  /** Key of a call → when it comes back, epoch ms. */
   readonly #waiting = new Map<string, number>();
 
   leave(key: string): void {

@@ -34,7 +34,9 @@ import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 export interface Names {
   readonly server: string;
   readonly tool: string;
+  /** True for a read of a resource, which has no effect. */
   readonly reads?: true;
+  /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
 }
 

@@ -223,6 +223,7 @@ const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
 
 const DROPPED = Symbol('dropped');
+/** Returns undefined if storing failed. */
 type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
@@ -353,6 +354,7 @@ export interface Whole {
   readonly structured?: JsonValue;
   /** UTF-8 bytes of the JSON of the fields above. */
   readonly bytes: number;
+  /** Absent if it could not be stored. */
   readonly full?: ArtifactRef;
   readonly sharedBy?: number;
 }

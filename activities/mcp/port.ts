@@ -75,6 +75,7 @@ export interface TokenRenewal {
    * @throws CountersignError
    */
   mint(refused: string): Promise<string | undefined>;
+  /** The binding of a token that it has given. */
   bindingOf?(token: string): TokenBinding | undefined;
   secrets(): readonly string[];
 }

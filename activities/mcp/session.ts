@@ -620,9 +620,12 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
       exchange = {};
       callMade = false;
       reached = false;
+      tellReached = () => undefined;
       unended = setTimeout(() => void (outlet.isBusy() && reconnect()), IDLE_MS).unref();
     },
+    /** True while an answer is not at its end. */
     isBusy: (): boolean => outlet.isBusy(),
+    /** Has the next request connect anew. */
     reconnect,
     /** Calls `tell` once something can have been sent. */
     onReached: (tell: () => void): void => {
@@ -630,6 +633,7 @@ export function openWire({ egress, server, hasAsked }: WireOptions) {
       else tellReached = tell;
     },
     exchange: (): Exchange => exchange,
+    /** True if the server redirects its requests within its origin. */
     moved: (): boolean => movedTo !== href,
     close: async (): Promise<void> => await outlet.close(),
   };
@@ -679,14 +683,21 @@ export function renewedFetch(
   let current = firstToken;
   let isCalled = false;
   let renewals = 0;
-  let renewing = Promise.resolve();
-  /** One after the other: a request that waited for a renewal takes its token. */
+  let renewing: Promise<void> | undefined;
   const renew = async (refused: string): Promise<void> => {
-    if (current !== refused || renewals >= MOST_RENEWALS) return;
+    if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
     // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
+  /** Requests that come meanwhile use the same renewal. */
+  const renewed = async (refused: string): Promise<void> => {
+    renewing ??= renew(refused).finally(() => {
+      renewing = undefined;
+    });
+    await renewing;
+  };
+
   return async (url, init) => {
     const headers = new Headers(init?.headers);
     const isCall = headers.has(IDEMPOTENCY_HEADER);
@@ -701,8 +712,8 @@ export function renewedFetch(
     const shown = current;
     const response = await sent();
     if (response.status !== 401 || isForNonce()) return response;
-    renewing = renewing.then(async () => await renew(shown));
-    await renewing;
+    // Another request may have brought one meanwhile.
+    if (current === shown) await renewed(shown);
     if (current === shown) return response;
     await response.body?.cancel().catch(() => undefined);
     return await sent();

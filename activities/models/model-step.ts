@@ -27,6 +27,7 @@ import { problemsBy } from '../kit/json-schema.ts';
 import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
+import { type Pause, pauseWithJitter, retried } from './patient-reading.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
@@ -46,10 +47,18 @@ export interface ModelStepDependencies {
   readonly transcript: ReadTranscript;
   readonly judge?: RunActivities['judge'];
   readonly resolve?: ResolveTranscript;
+  readonly pause?: Pause;
 }
 
 export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
-  const { models, toolset, transcript, judge, resolve = createTranscriptCache() } = dependencies;
+  const {
+    models,
+    toolset,
+    transcript,
+    judge,
+    resolve = createTranscriptCache(),
+    pause = pauseWithJitter,
+  } = dependencies;
   return async (input) => {
     const signal = cancellationSignal();
     const beats = setInterval(heartbeat, BEAT_MS);
@@ -59,9 +68,16 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       if (model === undefined) throw unknownHere(input.model);
       const { length } = base;
       const [messages, tools] = await Promise.all([
-        resolve(run.workflowId, input, () => transcript(run.workflowId, runId, length, base.segment)),
-        toolset(input.toolset),
-      ]).catch(unread);
+        resolve(run.workflowId, input, () =>
+          retried(
+            "The run's conversation",
+            () => transcript(run.workflowId, runId, length, base.segment),
+            pause,
+            signal,
+          ),
+        ),
+        retried("The run's tools", () => toolset(input.toolset), pause, signal),
+      ]);
       const answer = await model.step({
         turn,
         messages,
@@ -80,13 +96,6 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       clearInterval(beats);
     }
   };
-}
-
-/** Nothing has been paid for yet, so Temporal tries again what may pass. The engine's own words may quote anything. */
-function unread(error: unknown): never {
-  if (error instanceof CountersignError) throw error;
-  const message = "The run's conversation or its tools could not be read. The step is tried again.";
-  throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
 }
 
 /** An answer costs tokens: if judging fails or says too much, it is returned without verdicts, and judged apart. */
@@ -262,9 +271,15 @@ function violations(value: JsonValue, schema: JsonObject): readonly string[] {
   }
 }
 
-export function modelTool({ modelName, server, serverUrl, definition, hosted }: OfferedTool): ModelTool {
+/** A toolset is offered anew with every step. */
+const made = new WeakMap<OfferedTool, ModelTool>();
+
+export function modelTool(pinned: OfferedTool): ModelTool {
+  const known = made.get(pinned);
+  if (known !== undefined) return known;
+  const { modelName, server, serverUrl, definition, hosted } = pinned;
   const description = definition.description ?? definition.title;
-  return {
+  const offered = {
     name: modelName,
     qualifiedName: `${server}/${definition.name}`,
     ...(description === undefined ? {} : { description: inertText(description) }),
@@ -274,4 +289,6 @@ export function modelTool({ modelName, server, serverUrl, definition, hosted }: 
       ? {}
       : { hosted: { server, serverUrl, tool: definition.name, ...defined({ connectorId: hosted.connectorId }) } }),
   };
+  made.set(pinned, offered);
+  return offered;
 }

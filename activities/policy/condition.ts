@@ -6,6 +6,8 @@
  * 2. Single steps of V8 cannot be interrupted, so they are kept small: no backtracking patterns, no long search words.
  * 3. `+` is forbidden in loops, where each round would double a text or list until memory is gone.
  * 4. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
+ *
+ * One file, because what a condition may do and the limits under which it is asked hold each other.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
@@ -214,14 +216,16 @@ export class ConditionClock {
 }
 
 export class Conditions {
-  /** The oldest first. */
   readonly #kept = new Map<string, Condition>();
-  #keptBytes = 0;
+  /** About what is kept. */
+  bytes = 0;
+  /** Conditions that policies in use want, the oldest policy first. They are not forgotten meanwhile. */
+  readonly #wanted = new Set<ReadonlySet<string>>();
+  /** Called when a policy is no longer in use. */
+  #waiting: (() => void)[] = [];
   readonly #mostBytes: number;
-  /** Settles when the policy that is read now is no longer in use. */
-  #turn: Promise<unknown> = Promise.resolve();
 
-  /** @param mostBytes about what is kept; the policy that is read now may take more */
+  /** @param mostBytes about what is kept; the policy that has been in use for longest may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
     this.#mostBytes = mostBytes;
   }
@@ -236,7 +240,7 @@ export class Conditions {
     clock: ConditionClock,
     task: (ask: AskCondition) => Value,
   ): Promise<Value> {
-    return await this.#reading(policies, undefined, async (conditions) => {
+    return await this.#with(policies, async (wanted) => {
       const known = new Map<string, Holds>();
       const tries = new Map<string, number>();
       let current: { readonly text: string; readonly startedAt: number } | undefined;
@@ -248,13 +252,19 @@ export class Conditions {
         facts ??= factsOf(inputs);
         const heldBefore = heldMs();
         current = { text, startedAt: performance.now() };
-        const holds = isOver() || clock.slow.has(text) ? 'failed' : holdsBy(conditions.get(text), facts);
+        const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, facts);
         known.set(text, holds);
         current = undefined;
         clock.spend(heldMs() - heldBefore);
         return holds;
       };
       while (!isOver()) {
+        // In one step with the task: another caller whose time is over drops conditions.
+        const missing = this.#missing(wanted);
+        if (missing !== undefined) {
+          await this.#compile(missing, wanted);
+          continue;
+        }
         const answered = known.size;
         try {
           return within(CONDITION_MS, () => task(ask));
@@ -265,12 +275,10 @@ export class Conditions {
           clock.spend(known.size === answered ? CONDITION_MS : own);
           if (current === undefined) continue;
           // The time limit interrupted this condition, so it is compiled anew.
-          const { text } = current;
-          conditions.set(text, this.#compiled(text, conditions));
-          const times = (tries.get(text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
-          tries.set(text, times);
-          if (times >= MOST_TRIES) clock.slow.add(text);
-          await setImmediate();
+          this.#drop(current.text);
+          const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
+          tries.set(current.text, times);
+          if (times >= MOST_TRIES) clock.slow.add(current.text);
         }
       }
       // Nothing is evaluated any more.
@@ -288,86 +296,99 @@ export class Conditions {
   ): Promise<{ readonly index: number; readonly reason: string }[]> {
     const beyond = firstBeyond(policy);
     if (beyond !== undefined) return [beyond];
-    return await this.#reading([policy], clock, async (conditions) =>
-      (policy?.rules ?? []).flatMap(({ when }, index) => {
-        const condition = when === undefined ? undefined : conditions.get(when);
-        return condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [];
-      }),
+    const conditions = await this.#conditionsOf(policy, clock);
+    return conditions.flatMap((condition, index) =>
+      condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [],
     );
   }
 
   /** True if any condition reads the tally of earlier calls. */
   async readEarlier(policy: PolicyInput | undefined): Promise<boolean> {
-    return await this.#reading([policy], undefined, async (conditions) =>
-      [...conditions.values()].some(({ readsEarlier }) => readsEarlier),
-    );
+    const conditions = await this.#conditionsOf(policy);
+    return conditions.some((condition) => condition?.readsEarlier === true);
   }
 
-  /**
-   * Reads policies that are not kept one after the other, each until it is no longer in use: many at once may be
-   * hostile, and would take all memory. One that is kept waits for nobody.
-   * @param clock that the time is taken from; absent where an admitted run must have all of its conditions
-   */
-  async #reading<Value>(
+  /** Returns what became of each rule's condition; undefined for a rule without one. */
+  async #conditionsOf(policy: PolicyInput | undefined, clock?: ConditionClock): Promise<(Condition | undefined)[]> {
+    const conditionsBy = (read: (when: string) => Condition | undefined) =>
+      (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : read(when)));
+    return await this.#with([policy], async (wanted) => {
+      for (let missing = this.#missing(wanted); missing !== undefined; missing = this.#missing(wanted)) {
+        // Not kept: it may well be read where there is more time.
+        if (clock !== undefined && clock.leftMs <= 0)
+          return conditionsBy((when) => (when === missing ? new ConditionInvalid(UNREAD) : this.#kept.get(when)));
+        await this.#compile(missing, wanted, clock);
+      }
+      return conditionsBy((when) => this.#kept.get(when));
+    });
+  }
+
+  async #with<Value>(
     policies: readonly (PolicyInput | undefined)[],
-    clock: ConditionClock | undefined,
-    use: (conditions: Map<string, Condition>) => Promise<Value>,
+    task: (wanted: ReadonlySet<string>) => Promise<Value>,
   ): Promise<Value> {
     const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
-    if ([...wanted].every((when) => this.#kept.has(when))) return await use(await this.#read(wanted));
-    const turn = this.#turn.then(async () => await use(await this.#read(wanted, clock)));
-    this.#turn = turn.catch(() => undefined);
-    return await turn;
-  }
-
-  async #read(wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<Map<string, Condition>> {
-    const conditions = new Map<string, Condition>();
-    for (const when of wanted) {
-      let condition = this.#kept.get(when);
-      if (condition === undefined) {
-        // Not kept: it may well be read where there is more time.
-        if (clock !== undefined && clock.leftMs <= 0) return conditions.set(when, new ConditionInvalid(UNREAD));
-        const heldBefore = heldMs();
-        condition = this.#compiled(when, wanted);
-        clock?.spend(heldMs() - heldBefore);
-        await setImmediate();
-      }
-      conditions.set(when, condition);
-    }
-    return conditions;
-  }
-
-  #compiled(when: string, wanted: Pick<ReadonlySet<string>, 'has'>): Condition {
-    let condition: Condition;
+    this.#wanted.add(wanted);
     try {
-      condition = compileCondition(when);
+      return await task(wanted);
+    } finally {
+      this.#wanted.delete(wanted);
+      for (const go of this.#waiting.splice(0)) go();
+    }
+  }
+
+  #missing(wanted: ReadonlySet<string>): string | undefined {
+    return [...wanted].find((when) => !this.#kept.has(when));
+  }
+
+  /** @param clock that the time is taken from; absent where an admitted run must have all of its conditions */
+  async #compile(when: string, wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<void> {
+    while (!this.#hasRoom(wanted)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    // Another caller may have wanted the same.
+    if (this.#kept.has(when)) return;
+    const heldBefore = heldMs();
+    try {
+      this.#keep(when, compileCondition(when));
     } catch (error) {
       // Sound: `compileCondition` throws nothing else.
-      condition = error as ConditionInvalid;
+      this.#keep(when, error as ConditionInvalid);
     }
-    this.#keep(when, condition, wanted);
-    return condition;
+    clock?.spend(heldMs() - heldBefore);
+    await setImmediate();
   }
 
-  /** Forgets the oldest of other policies: a large one would be compiled anew each time that it is asked. */
-  #keep(when: string, condition: Condition, wanted: Pick<ReadonlySet<string>, 'has'>): void {
-    this.#keptBytes += condition.bytes - (this.#kept.get(when)?.bytes ?? 0);
+  /** False while policies in use take all the room: many at once may be hostile. The oldest never waits. */
+  #hasRoom(wanted: ReadonlySet<string>): boolean {
+    this.#forgetOldest();
+    const [oldest] = this.#wanted;
+    return this.bytes < this.#mostBytes || oldest === wanted;
+  }
+
+  /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */
+  #forgetOldest(): void {
+    for (const when of this.#kept.keys()) {
+      if (this.bytes < this.#mostBytes) return;
+      if (![...this.#wanted].some((wanted) => wanted.has(when))) this.#drop(when);
+    }
+  }
+
+  #keep(when: string, condition: Condition): void {
     this.#kept.set(when, condition);
-    for (const [oldest, { bytes }] of this.#kept) {
-      if (this.#keptBytes <= this.#mostBytes) return;
-      if (wanted.has(oldest)) continue;
-      this.#kept.delete(oldest);
-      this.#keptBytes -= bytes;
-    }
+    this.bytes += condition.bytes;
   }
-}
 
-function holdsBy(condition: Condition | undefined, facts: Facts): Holds {
-  try {
-    const holds = condition?.evaluate(facts);
-    return typeof holds === 'boolean' ? holds : 'failed';
-  } catch {
-    return 'failed';
+  #drop(when: string): void {
+    this.bytes -= this.#kept.get(when)?.bytes ?? 0;
+    this.#kept.delete(when);
+  }
+
+  #holds(text: string, facts: Facts): Holds {
+    try {
+      const holds = this.#kept.get(text)?.evaluate(facts);
+      return typeof holds === 'boolean' ? holds : 'failed';
+    } catch {
+      return 'failed';
+    }
   }
 }
 

@@ -33,6 +33,7 @@ export interface TokenBrokerOptions {
   readonly signingKeys?: SigningKeys;
   readonly warn?: TokenSource['warn'];
   readonly egress: Egress;
+  /** Limit for all requests that one mint sends to an authorization server. */
   readonly timeoutMs?: number;
   readonly now?: () => number;
 }

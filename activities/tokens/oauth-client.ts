@@ -168,6 +168,7 @@ export class ConfiguredClient {
    * Signs who this client is (RFC 7523 §3, RFC 8693 §1.1); undefined if it has no key.
    * @param audience the issuer alone: an assertion that is good at two places can be carried from one to the other
    */
+  /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */
   async assertion(audience = this.issuer): Promise<string | undefined> {
     const { clientId, clientKey } = this.#client;
     if (clientKey === undefined) return undefined;

@@ -22,6 +22,7 @@ export interface TokenRequest {
   readonly tool?: string;
   /** The person for whom the token is obtained; absent if a catalog lists tools for itself. */
   readonly initiator?: Pick<Initiator, 'id' | 'tenant'>;
+  /** Absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
   /** Scopes that people have consented to for this call; refused unless the configuration lists them. */

@@ -23,6 +23,7 @@ export type Used<Value> =
   | { readonly kind: 'not-used'; readonly error: unknown }
   /** The issuer refused the token for good. */
   | { readonly kind: 'refused'; readonly error: unknown }
+  /** The token may have been used. */
   | { readonly kind: 'uncertain'; readonly error: unknown };
 
 export type Renewed<Value> =

@@ -101,6 +101,7 @@ export async function readTrustFile(place: Pick<Terminal, 'directory'>, shown: s
 export async function changeTrustFile<T>(
   terminal: Pick<Terminal, 'directory'>,
   shown: string,
+  whereMissing: 'new' | 'error',
   change: (trusted: readonly TrustedJwk[]) => Promise<{ readonly keys: readonly TrustedJwk[]; readonly told: T }>,
 ): Promise<T> {
   const named = resolve(terminal.directory, shown);
@@ -115,8 +116,8 @@ export async function changeTrustFile<T>(
   });
   try {
     // Only a file that is not there is new: one that cannot be looked at may hold keys.
-    const isNew = await access(path).catch((error: unknown) => nodeCodeOf(error) === 'ENOENT');
-    const { keys, told } = await change(isNew === true ? [] : await readTrustFile(terminal, shown));
+    const isNew = whereMissing === 'new' && (await isMissing(path));
+    const { keys, told } = await change(isNew ? [] : await readTrustFile(terminal, shown));
     await writeFile(next, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true }).catch(unwritable(shown));
     const before = await stat(path).catch(() => undefined);
     if (before !== undefined) {
@@ -157,4 +158,11 @@ export async function makeKey(
   const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid, alg: 'EdDSA', use: 'sig', countersign } as const;
   await writeOnce(resolve(directory, file), file, `${JSON.stringify({ ...jwk, d }, null, 2)}\n`);
   return jwk;
+}
+
+async function isMissing(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => false,
+    (error: unknown) => nodeCodeOf(error) === 'ENOENT',
+  );
 }

@@ -81,7 +81,7 @@ const NEW = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.kid, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const jwk = await changeTrustFile(terminal, trust, async (trusted) => {
+    const jwk = await changeTrustFile(terminal, trust, 'new', async (trusted) => {
       assertUnused(trusted, kid, trust, `, or: countersign keys rotate ${kid}`);
       const told = await makeKey(terminal, { kid, file, countersign: assertionOf(options) });
       return { keys: [...trusted, told], told };
@@ -124,7 +124,7 @@ const REVOKE = verb({
   options: { trust: TRUST },
   examples: ['keys revoke ann-2026'],
   run: async ({ args: { kid }, options: { trust }, terminal }) => {
-    await changeTrustFile(terminal, trust, async (trusted) => {
+    await changeTrustFile(terminal, trust, 'error', async (trusted) => {
       const gone = keyIn(trusted, kid, trust);
       return await Promise.resolve({ keys: trusted.filter((key) => key !== gone), told: undefined });
     });
@@ -150,7 +150,7 @@ const ROTATE = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.new, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const { jwk, old, retired } = await changeTrustFile(terminal, trust, async (trusted) => {
+    const { jwk, old, retired } = await changeTrustFile(terminal, trust, 'error', async (trusted) => {
       const replaced = keyIn(trusted, args.kid, trust);
       assertUnused(trusted, kid, trust, '.');
       const { countersign: asserted } = replaced;

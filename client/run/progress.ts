@@ -20,14 +20,21 @@ import { readable } from '../engine/executions.ts';
 
 export type CallProgress = ReportedProgress;
 
+/** Interval between two readings while a call is in flight. */
 const EVERY_MS = 1_000;
 
+/** Activities that wait for a server's answer. */
 const WAITING: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ...STRETCHING];
 
-export type Underway = Awaited<ReturnType<typeof readProgress>>;
+export interface Underway {
+  /** True if any activity is pending. */
+  readonly waits: boolean;
+  readonly progress: readonly CallProgress[];
+  readonly retries: readonly Retry[];
+}
 
 /** Reads what is in flight in one execution; what cannot be read is left out. */
-export async function readProgress(client: Client, workflowId: string, runId: string) {
+export async function readProgress(client: Client, workflowId: string, runId: string): Promise<Underway> {
   const described = await client.workflow.getHandle(workflowId, runId).describe();
   const { raw } = described;
   const pending = (raw.pendingActivities ?? []).filter(({ activityType }) =>
@@ -72,20 +79,20 @@ export async function tellWhile(
   }
 }
 
-/** Leaves out what was told the last time. @param wordsOf what of it is news where it differs */
-export function tellingOnce<Told>(
-  wordsOf: (each: Told) => readonly unknown[],
+/** Leaves out what was told of a call before. */
+export function tellingOnce<Told extends { readonly callId: string }>(
+  wordOf: (each: Told) => unknown,
   tell: (news: readonly Told[]) => void,
 ): (all: readonly Told[]) => void {
-  let told = new Set<string>();
+  const told = new Map<string, unknown>();
   return (all) => {
-    const words = (each: Told): string => JSON.stringify(wordsOf(each));
-    const news = all.filter((each) => !told.has(words(each)));
-    told = new Set(all.map(words));
+    const news = all.filter((each) => told.get(each.callId) !== wordOf(each));
+    for (const each of news) told.set(each.callId, wordOf(each));
     if (news.length > 0) tell(news);
   };
 }
 
+/** A step that a run tries again. */
 export interface Retry {
   /** Description of the step, in our words: `list tools of files`, `turn 3: main`. */
   readonly step: string;
@@ -160,4 +167,15 @@ async function scheduled(
     });
   }
   return begun;
+}
+
+/** Leaves out what was told before. A step is told again when it fails for another reason. */
+export function tellingRetriesOnce(tell: (news: readonly Retry[]) => void): (all: readonly Retry[]) => void {
+  let told = new Set<string>();
+  return (all) => {
+    const keyOf = ({ step, code, message }: Retry): string => JSON.stringify([step, code, message]);
+    const news = all.filter((retry) => !told.has(keyOf(retry)));
+    told = new Set(all.map(keyOf));
+    if (news.length > 0) tell(news);
+  };
 }

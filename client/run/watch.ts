@@ -22,7 +22,7 @@ import { askWorkflow, type Engine } from '../engine/engine.ts';
 import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
 import { openedRequests } from './opened-request.ts';
-import { type CallProgress, readProgress, type Retry, tellingOnce, tellWhile } from './progress.ts';
+import { type CallProgress, readProgress, type Retry, tellingOnce, tellingRetriesOnce, tellWhile } from './progress.ts';
 
 export interface WatchOptions extends Patience {
   /** Number of the first entry to yield. */
@@ -46,9 +46,9 @@ export async function* watchRun(
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
   let next = cursor;
-  const tasksOf = onTasks && tellingOnce<RunningTask>(({ callId, message }) => [callId, message], onTasks);
-  const progressOf = onProgress && tellingOnce<CallProgress>(({ callId, progress }) => [callId, progress], onProgress);
-  const retriesOf = onRetry && tellingOnce<Retry>(({ step, code, message }) => [step, code, message], onRetry);
+  const tasksOf = onTasks && tellingOnce<RunningTask>(({ message }) => message, onTasks);
+  const progressOf = onProgress && tellingOnce<CallProgress>(({ progress }) => progress, onProgress);
+  const retriesOf = onRetry && tellingRetriesOnce(onRetry);
   try {
     const handle = client.workflow.getHandle(workflowId);
     let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;

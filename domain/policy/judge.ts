@@ -125,7 +125,7 @@ function clausesOf(stated: readonly Statement[], initiatorId: string, isNotKept:
   return distinct(isNotKept ? clauses.map(({ remember: _, ...clause }) => clause) : clauses);
 }
 
-/** True if a rule forbids to remember, wherever it stands, uncertain or not (INV-G4), or arguments were not checked. */
+/** True if a rule forbids remembering, wherever it stands, uncertain or not (INV-G4), or arguments were not checked. */
 function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask: AskCondition): boolean {
   if (tool.unchecked !== undefined) return true;
   const rules: readonly PolicyRuleInput[] = [...(organisation.rules ?? []), ...(run?.rules ?? [])];

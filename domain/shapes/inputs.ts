@@ -215,7 +215,7 @@ const NEED = {
   'scopes?': each(text),
   'asked?': { approvers: RULE, deadlineSeconds: span },
 };
-const EVIDENCE = every(either(text, each(text)));
+const EVIDENCE = { 'strategy?': text, 'issuer?': text, 'jti?': text, 'scopes?': each(text), 'expiresAt?': text };
 const ENDED = {
   kind: word('ended'),
   outcome: either(

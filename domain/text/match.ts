@@ -40,8 +40,9 @@ export function splitTool(qualified: string): { readonly server: string; readonl
 /** Longest possible model name; the wanted name may be any text. */
 const MOST_CHARACTERS = 64;
 const MOST_EDITS = 2;
-/** Names looked at in a large catalog: a hint is worth little. */
+/** Bounds of the work for a hint, which is worth little: names looked at in a large catalog, and distances computed. */
 const MOST_LOOKED_AT = 4_000;
+const MOST_COMPARED = 500;
 
 /** Returns the names that a model may have meant: those within two edits or sharing a word, nearest first. */
 export function nearNames(wanted: string, known: readonly string[], most = 3): string[] {
@@ -53,6 +54,9 @@ export function nearNames(wanted: string, known: readonly string[], most = 3): s
       .map((name) => ({ name, isRelated: wordsOf(name).some((word) => words.includes(word)) }))
       // Names whose lengths differ by more are at least as many edits apart.
       .filter(({ name, isRelated }) => isRelated || Math.abs(name.length - wanted.length) <= MOST_EDITS)
+      // In a large catalog, those that share a word come before those that are merely as long.
+      .toSorted((one, other) => Number(other.isRelated) - Number(one.isRelated))
+      .slice(0, MOST_COMPARED)
       .map((each) => ({ ...each, distance: editDistance(asked, each.name.toLowerCase()) }))
       .filter(({ isRelated, distance }) => isRelated || distance <= MOST_EDITS)
       .toSorted((a, b) => a.distance - b.distance)

@@ -95,7 +95,9 @@ export class Replayer {
     this.#replays ??= Worker.runReplayHistories(workerOptions(this.#options), this.#source());
     try {
       const next = await this.#replays.next();
-      return next.done === true ? new Error('the replayer gave no result') : next.value.error;
+      if (next.done !== true) return next.value.error;
+      this.#replays = undefined;
+      return new Error('the replayer gave no result');
     } catch (error) {
       this.#replays = undefined;
       // No worker could be made.

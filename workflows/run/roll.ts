@@ -76,7 +76,7 @@ export function isKeptByHistory(live: LiveRun): boolean {
   return live.isPrepared && live.prepared.records === 'history' && live.journal.segment === undefined;
 }
 
-/** Gives an end its own task, if this one answers a message, or `isAnswering` one of earlier: see `untilAnswered`. */
+/** Gives an end its own task if this task answers a message, or (`isAnswering`) one of an earlier task. */
 export async function ownTask(live: LiveRun, isAnswering: boolean): Promise<undefined> {
   if (isAnswering) await sleep(1, { summary: 'before the end' });
   for (let tries = 0; live.isAnswering && tries < MOST_QUIET_TRIES; tries += 1)

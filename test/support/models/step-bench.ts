@@ -86,6 +86,7 @@ export async function run(
       transcript: async () => {
         throw new Error('not expected');
       },
+      pause: async () => undefined,
       ...dependencies,
     }),
   );

@@ -24,7 +24,7 @@ async function putIn(store: ArtifactStore): Promise<string> {
 test.each<[string, (attempt: number) => boolean, number, readonly string[]]>([
   ['is back at the third try', (at) => at <= 2, 4, ['fulfilled', 'fulfilled']],
   ['is back at the last try, and busy once more', (at) => at <= 3 || at === 5, 6, ['fulfilled', 'fulfilled']],
-  ['stays away', () => true, 8, ['rejected', 'rejected']],
+  ['stays away', () => true, 5, ['rejected', 'rejected']],
 ])('of one that %s', async (_what, isRefused, tries, endings) => {
   const { store, tried } = refusing(isRefused);
   const patient = inTime(store, 450, new AbortController().signal);

@@ -63,6 +63,16 @@ describe('what is learned from HTTP exchanges, and how bodies are bounded', () =
   });
 
   describe('the exchange of the call', () => {
+    test('is told to its own call alone, also where the connection is used after a rest', async () => {
+      const told: string[] = [];
+      const wire = wireTo(undefined, { egress: answering(new Response(''), new Response('')) });
+      wire.onReached(() => told.push('one'));
+      await wire.fetch('http://x.test', CALL);
+      wire.rest();
+      await wire.fetch('http://x.test', { method: 'DELETE' });
+      expect(told).toEqual(['one']);
+    });
+
     test('what comes after the call does not blur it', async () => {
       const wire = wireTo(undefined, {
         egress: answering(

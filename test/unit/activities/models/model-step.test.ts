@@ -66,6 +66,18 @@ describe('the step', () => {
     expect(asked[0]?.messages).toEqual([...stored, { role: 'user', text: 'last' }]);
     expect(transcript.mock.calls).toEqual([['run-1', 'execution-1', 3, SEGMENT]]);
   });
+
+  test('reads again what the engine was too busy to give', async () => {
+    const digest = OPENING.reduce(extendDigest, EMPTY_DIGEST);
+    let tries = 0;
+    const transcript = async (): Promise<readonly Message[]> => {
+      tries += 1;
+      if (tries < 3) throw new Error('14 UNAVAILABLE');
+      return OPENING;
+    };
+    await run({ ...saying(answer()), transcript }, { base: { length: 2, digest }, tail: [] });
+    expect(tries).toBe(3);
+  });
 });
 
 describe('the verdicts', () => {
@@ -198,7 +210,7 @@ describe('failures of the step', () => {
     expect(`${failure.stack} ${JSON.stringify(failure)}`).not.toContain('CANARY');
   });
 
-  test('to read conversation or tools are left to Temporal, without what they said', async () => {
+  test('to read conversation or tools are left to Temporal after some tries, without what they said', async () => {
     const broken = failing(new Error('10.0.0.1 CANARY'));
     const base = { length: 1, digest: 'd'.repeat(64) };
     for (const failure of [
@@ -208,7 +220,7 @@ describe('failures of the step', () => {
       expect(failure).toMatchObject({
         type: 'ENGINE_UNAVAILABLE',
         nonRetryable: false,
-        message: expect.stringContaining('is tried again'),
+        message: expect.stringContaining('5 tries'),
       });
       expect(failure.cause).toBeUndefined();
       expect(`${failure.stack}`).not.toContain('CANARY');
@@ -226,20 +238,22 @@ describe('failures of the step', () => {
   });
 
   test('INV-D3: an artifact that is missing here is looked for again: another worker may have the store', async () => {
-    const toolset = failing(new CountersignError('ARTIFACT_MISSING', 'Gone.'));
+    const toolset = jest.fn(failing(new CountersignError('ARTIFACT_MISSING', 'Gone.')));
     expect(await failureOfRun({ ...saying(answer()), toolset })).toMatchObject({
       type: 'ARTIFACT_MISSING',
       nonRetryable: false,
       message: 'Gone.',
     });
+    expect(toolset).toHaveBeenCalledTimes(5);
   });
 
   test('an artifact that is corrupt is not read again', async () => {
-    const toolset = failing(new CountersignError('ARTIFACT_CORRUPT', 'Changed.'));
+    const toolset = jest.fn(failing(new CountersignError('ARTIFACT_CORRUPT', 'Changed.')));
     expect(await failureOfRun({ ...saying(answer()), toolset })).toMatchObject({
       type: 'ARTIFACT_CORRUPT',
       nonRetryable: true,
     });
+    expect(toolset).toHaveBeenCalledTimes(1);
   });
 
   test.each([

@@ -61,12 +61,13 @@ test('what ends the watch badly ends the telling, and is left to the watch to sa
 test('each word of a server is told once, for each call', () => {
   const heard: CallProgress[] = [];
   const tell = tellingOnce<CallProgress>(
-    ({ callId, progress }) => [callId, progress],
+    ({ progress }) => progress,
     (news) => void heard.push(...news),
   );
   const other = { ...at(0.5), callId: 't1.c1' };
   tell([at(0.5)]);
   tell([at(0.5), other]);
+  tell([]);
   tell([at(0.75), other]);
   expect(heard).toEqual([at(0.5), other, at(0.75)]);
 });

@@ -1,7 +1,7 @@
 /** What is tried again is read of what Temporal has pending; whoever may write to the namespace can make that say anything. */
 import { expect, test } from '@jest/globals';
 import { retryText } from '../../../../cli/views/run.ts';
-import { type Retry, tellingOnce } from '../../../../client/run/progress.ts';
+import { type Retry, tellingRetriesOnce } from '../../../../client/run/progress.ts';
 
 const retry = (over: Partial<Retry> = {}): Retry => ({
   step: 'list tools of files',
@@ -14,10 +14,7 @@ const retry = (over: Partial<Retry> = {}): Retry => ({
 
 test('a step is told again when it fails for another reason, or has failed anew, and not at each try', () => {
   const told: string[] = [];
-  const tell = tellingOnce<Retry>(
-    ({ step, code, message }) => [step, code, message],
-    (news) => void told.push(...news.map(({ code, attempt }) => `${code} ${attempt}`)),
-  );
+  const tell = tellingRetriesOnce((news) => void told.push(...news.map(({ code, attempt }) => `${code} ${attempt}`)));
   tell([retry()]);
   tell([retry({ attempt: 3 })]);
   tell([retry({ attempt: 4, code: 'TOOL_UNAVAILABLE' })]);
