@@ -131,7 +131,7 @@ test('a browser at an address that there is not reads a page; the API tells it a
     const answer = await fetch(new URL(url, base), { redirect: 'manual', headers: { accept } });
     return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.text() };
   };
-  for (const url of ['/runs/run-1/', '/review']) {
+  for (const url of ['/runs/run-1/elsewhere', '/review']) {
     const { status, type, body } = await elsewhere(url, 'text/html,application/xhtml+xml');
     expect(status).toBe(404);
     expect(type).toContain('text/html');
