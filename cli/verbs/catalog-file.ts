@@ -97,14 +97,12 @@ export function importTarget(file: Partial<Target>, options: Partial<Target>, sh
 
 /** @throws CountersignError `TOOL_UNKNOWN`; `DEFINITION_CHANGED` if the change would be sent */
 export function assertImportable(
-  { unknown, refused }: ImportPlan,
+  { unknown, near, refused }: ImportPlan,
   { shown, isPlan, tenant, server }: Target & { readonly shown: string; readonly isPlan: boolean },
 ): void {
-  const [first, ...more] = unknown;
-  if (first !== undefined) {
-    const { tool, near } = first;
+  const [tool, ...rest] = unknown;
+  if (tool !== undefined) {
     const hint = near.length > 0 ? ` Did you mean ${names(near)}?` : ` See: countersign catalog list ${server}`;
-    const rest = more.map((each) => each.tool);
     const others = rest.length > 0 ? `, nor ${names(rest, 5)}` : '';
     const path = `tools[${JSON.stringify(visible(tool))}]`;
     const message = `${shown}, ${path}: ${server} has no such tool${others}.${hint} Nothing was sent.`;

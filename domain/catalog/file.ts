@@ -30,8 +30,10 @@ export interface PlannedTool {
 
 export interface ImportPlan {
   readonly tools: readonly PlannedTool[];
-  /** Tools that are not in the catalog, with similar names. */
-  readonly unknown: readonly { readonly tool: string; readonly near: readonly string[] }[];
+  /** Tools that are not in the catalog. */
+  readonly unknown: readonly string[];
+  /** Names like the first unknown one. A file may hold thousands of them, and each costs a look at all tools. */
+  readonly near: readonly string[];
   /** Tools that would be loosened although they changed since the file was written. */
   readonly refused: readonly string[];
   /** Tools that changed since the file was written, without being loosened. */
@@ -78,13 +80,13 @@ export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap
       if (planned !== undefined) tools.push(planned);
     }
   }
+  const unknown = [...wanted.keys()].filter((tool) => !known.has(tool));
   return {
     tools,
     refused,
     outdated,
-    unknown: [...wanted.keys()]
-      .filter((tool) => !known.has(tool))
-      .map((tool) => ({ tool, near: nearNames(tool, names) })),
+    unknown,
+    near: unknown[0] === undefined ? [] : nearNames(unknown[0], names),
     unnamed: names.filter((name) => !wanted.has(name)),
   };
 }

@@ -108,7 +108,7 @@ export class CatalogChanges {
       tools: plan.tools.map(({ change, before, after }) => ({ change, before, after })),
       refused: [...plan.refused],
       outdated: [...plan.outdated],
-      unknown: plan.unknown.map(({ tool }) => tool),
+      unknown: [...plan.unknown],
     };
     if (isPlan === true) return { status: 'planned', policyVersion, ...said };
     assertImportable(plan, server);
@@ -154,13 +154,13 @@ function mayNotConnect(catalogs: Catalogs, asker: Asker, server: string): Counte
   return new CountersignError('CATALOG_FORBIDDEN', message, { server, right: 'connect' });
 }
 
-function assertImportable({ unknown, refused }: ImportPlan, server: string): void {
+function assertImportable({ unknown, near, refused }: ImportPlan, server: string): void {
   const [first] = unknown;
   if (first !== undefined) {
-    const near = first.near.length === 0 ? '' : ` Did you mean ${first.near.map(visible).join(', ')}?`;
-    const name = bounded(visible(first.tool), 128);
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.map(visible).join(', ')}?`;
+    const name = bounded(visible(first), 128);
     const path = `tools.${name}`;
-    const message = `The catalog of ${server} has no tool ${name}.${near} Nothing was sent.`;
+    const message = `The catalog of ${server} has no tool ${name}.${hint} Nothing was sent.`;
     throw new CountersignError('TOOL_UNKNOWN', message, { path, server });
   }
   if (refused.length === 0) return;

@@ -148,13 +148,15 @@ describe('of one tool', () => {
   });
 });
 
-test('a tool that is not there is told with the names that may have been meant, and one that is not named stays', () => {
-  const plan = importPlan([catalogEntry()], new Map([['write_fil', wantedTool(toolSetting())]]));
+test('of tools that are not there the first is told with names that may have been meant, and one that is not named stays', () => {
+  const wanted = ['write_fil', 'write_fle'].map((name) => [name, wantedTool(toolSetting())] as const);
+  const plan = importPlan([catalogEntry()], new Map(wanted));
   expect(plan).toEqual({
     tools: [],
     refused: [],
     outdated: [],
-    unknown: [{ tool: 'write_fil', near: ['write_file'] }],
+    unknown: ['write_fil', 'write_fle'],
+    near: ['write_file'],
     unnamed: ['write_file'],
   });
 });
