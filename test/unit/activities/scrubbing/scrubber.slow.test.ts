@@ -63,7 +63,9 @@ describe('the scrubber', () => {
       for (const form of forms) {
         const clean = createScrubber([value]).text(`https://x.test/?back=${encodeURIComponent(form)}`);
         expect(clean).toContain(MASK);
-        expect(decodeURIComponent(clean)).not.toContain(form);
+        // A secret that begins like the end of the escape before it leaves half an escape.
+        const whole = clean.replace(/%[\dA-F]?(?=\[redacted\])/g, '');
+        expect(decodeURIComponent(whole)).not.toContain(form);
       }
     });
   });
