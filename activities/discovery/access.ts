@@ -71,6 +71,7 @@ export function accessTo(
 function forbidden(message: string): CountersignError {
   return new CountersignError('DISPATCH_FORBIDDEN', message);
 }
+
 export function credentialsOf(
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   tenant: string,

@@ -360,6 +360,7 @@ function egressForbidden(what: string, host: string, reason: string): Countersig
   const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
 }
+
 /** Finds the egress refusal in an error that another library has wrapped. */
 export function egressRefusalIn(error: unknown): CountersignError | undefined {
   return causesOf(error)

@@ -212,6 +212,7 @@ const DECLINED = `${UNAUTHORIZED}; it is bound to a key (DPoP, RFC 9449), and th
 const REFUSING = new Set([
   301, 302, 307, 308, 400, 402, 404, 405, 406, 407, 410, 411, 413, 414, 415, 417, 421, 426, 428, 431,
 ]);
+
 /** No MCP server is at this address now, which may pass. */
 const ABSENT = new Set([404, 405, 410]);
 

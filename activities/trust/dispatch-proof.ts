@@ -197,6 +197,7 @@ async function doubtWhere(
   }
   return undefined;
 }
+
 /** Returns those answers to a call's authorization that are proven. */
 export type SaidAuthorizations = (
   input: Pick<DispatchInput, 'run' | 'authorizations'>,
