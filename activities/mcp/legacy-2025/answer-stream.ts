@@ -22,6 +22,7 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import type { SealedState } from '../../../contracts/schemas/input.ts';
+import { isFiniteNumber } from '../../../domain/shapes/inputs.ts';
 import type { Egress } from '../../egress/fetch.ts';
 import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
@@ -246,8 +247,8 @@ class AnswerStream {
     if (isForeign(message, requestId)) this.#event.isForeign = true;
     else if (isProgress(message)) {
       const { progress, total } = message.params ?? {};
-      if (typeof progress === 'number')
-        pulse.say({ phase: 'sent', sentAt, progress, ...(typeof total === 'number' ? { total } : {}) });
+      if (isFiniteNumber(progress))
+        pulse.say({ phase: 'sent', sentAt, progress, ...(isFiniteNumber(total) ? { total } : {}) });
     }
   }
 }

@@ -9,6 +9,12 @@ const TASK = { sealed: {}, sentAt: AT, until: AT };
 test.each([
   UNKNOWN,
   { ...UNKNOWN, sent: { at: AT, bytes: 0, progress: 0.5 }, token: { strategy: 'given', scopes: ['a'] } },
+  // A later release may say more of a token.
+  {
+    kind: 'ended',
+    outcome: { kind: 'succeeded', result: { content: [] } },
+    token: { strategy: 'exchange', lifetimeSeconds: 60, boundTo: {} },
+  },
   { kind: 'task', task: { ...TASK, pollMs: 1e12, message: 'begun' }, token: { strategy: 'none' } },
 ])('callTool answers with %j', (value) => {
   expect(isAnswerOf('callTool', value)).toBe(true);
